@@ -1,0 +1,1 @@
+"""Permutation-equivariant functions as networks with a certified worst-case error."""

@@ -1,0 +1,1 @@
+"""Exact and interval mathematics: no torch modules here."""

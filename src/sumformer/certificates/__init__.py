@@ -1,0 +1,1 @@
+"""What is claimed, the saved file, and the independent checker."""

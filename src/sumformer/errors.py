@@ -1,0 +1,91 @@
+"""One tree of exceptions. Each carries the data a caller needs to recover, and a message that says what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+
+class SumformerError(Exception):
+    """Base of everything this package raises on purpose: a user's mistake or a refusal, never a bug."""
+
+
+class InputError(SumformerError, ValueError):
+    """An argument has the wrong shape, dtype or value: what was expected, what came, in which call."""
+
+
+class ShapeError(InputError):
+    """`where` expected a tensor of one shape and got another."""
+
+    def __init__(self, where: str, expected: str, got: Sequence[int] | str) -> None:
+        self.where, self.expected, self.got = where, expected, got
+        came = got if isinstance(got, str) else f"shape {tuple(got)}"
+        super().__init__(f"{where}: expected {expected}, got {came}")
+
+
+class DtypeError(InputError, TypeError):
+    """`where` expected a tensor of one dtype and got another."""
+
+    def __init__(self, where: str, expected: str, got: object) -> None:
+        self.where, self.expected, self.got = where, expected, got
+        super().__init__(f"{where}: expected {expected}, got {got}")
+
+
+class FileFormatError(SumformerError, ValueError):
+    """A file is missing, truncated, foreign, or does not fit the model it is loaded into."""
+
+    def __init__(self, path: object, reason: str) -> None:
+        self.path, self.reason = str(path), reason
+        super().__init__(f"{path}: {reason}")
+
+
+class NotSupportedError(SumformerError):
+    """The definition does not allow what was asked (causal order for a Linformer, say)."""
+
+
+class MissingDependencyError(SumformerError, ImportError):
+    """A part needs an optional package that is not installed."""
+
+    def __init__(self, package: str, part: str, extra: str) -> None:
+        self.package, self.part, self.extra = package, part, extra
+        super().__init__(f"{part} needs {package}; install it with: pip install 'sumformer[{extra}]'")
+
+
+class TargetError(SumformerError, ValueError):
+    """A target expression cannot be read or does not make sense; `position` points into the source text."""
+
+    def __init__(self, message: str, source: str | None = None, position: int | None = None) -> None:
+        self.reason, self.source, self.position = message, source, position
+        pointer = f"\n  {source}\n  {' ' * position}^" if source is not None and position is not None else ""
+        super().__init__(message + pointer)
+
+
+class DomainError(SumformerError, ValueError):
+    """A function leaves its domain on the box: not analytic, a denominator that may vanish, log or sqrt of ≤ 0."""
+
+    def __init__(self, message: str, expression: str | None = None, where: object = None) -> None:
+        self.expression, self.where = expression, where
+        super().__init__(message)
+
+
+class OutsideBoxError(SumformerError, ValueError):
+    """A token lies outside the box on which a construction is certified."""
+
+    def __init__(self, message: str, index: tuple[int, ...]) -> None:
+        self.index = index
+        super().__init__(message)
+
+
+class RefusedError(SumformerError):
+    """A construction cannot meet what was asked. `reasons` lists every route tried; `reachable` the best bound."""
+
+    def __init__(self, message: str, reasons: Sequence[str] = (), reachable: float | None = None) -> None:
+        self.reasons, self.reachable = tuple(reasons), reachable
+        super().__init__("\n".join([message, *(f"  - {reason}" for reason in reasons)]))
+
+
+class CertificateError(SumformerError):
+    """A certificate does not verify; `term` names the part that failed."""
+
+    def __init__(self, message: str, term: str | None = None) -> None:
+        self.term = term
+        super().__init__(message)

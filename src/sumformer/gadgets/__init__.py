@@ -1,0 +1,1 @@
+"""Lemma-sized weight builders."""

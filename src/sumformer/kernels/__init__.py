@@ -1,0 +1,1 @@
+"""Faster evaluation of a definition; its naive twin is the definition."""

@@ -1,0 +1,1 @@
+"""The functions f: expression language, safe parser, gallery."""

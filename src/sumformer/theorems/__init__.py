@@ -1,0 +1,1 @@
+"""One statement, one file; one paper, one folder."""
