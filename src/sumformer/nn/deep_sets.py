@@ -1,0 +1,45 @@
+"""A 2.13, Deep Sets: a permutation-invariant function is ρ(Σ_k φ(x_k))."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from sumformer.nn.inputs import check_tokens, keep_from_attention_mask, zero_padding
+from sumformer.nn.mlp import MLP
+from sumformer.nn.pretrained import PretrainedModule
+from sumformer.nn.summary import Summary, summarise
+
+
+class DeepSets(PretrainedModule):
+    """(batch, n, d) → (batch, d_out). An empty (all-padding) set gives zeros."""
+
+    def __init__(self, phi: nn.Module, rho: nn.Module, mean: bool = False) -> None:
+        super().__init__()
+        self.phi, self.rho, self.mean = phi, rho, mean
+
+    @property
+    def invariant(self) -> bool:
+        return True
+
+    def forward(self, x: Tensor, attention_mask: Tensor | None = None) -> Tensor:
+        state = self.summarise(x, None, attention_mask)
+        out = self.apply_summary(state, x.dtype)
+        return out if attention_mask is None else zero_padding(out, state.count > 0)
+
+    def summarise(self, z: Tensor, weights: Tensor | None = None, attention_mask: Tensor | None = None) -> Summary:
+        """Σ over z (batch, m, d), each counted `weights` times."""
+        keep = keep_from_attention_mask("DeepSets", check_tokens("DeepSets", z), attention_mask)
+        return summarise(self.phi(zero_padding(z, keep)), weights, keep)
+
+    def apply_summary(self, state: Summary, dtype: torch.dtype) -> Tensor:
+        """ρ(Σ)."""
+        out: Tensor = self.rho((state.mean() if self.mean else state.total).to(dtype))
+        return out
+
+
+def mlp_deep_sets(
+    d: int, d_latent: int, d_out: int, hidden: int = 50, depth: int = 5, activation: str = "relu", mean: bool = False
+) -> DeepSets:
+    """φ and ρ are MLPs."""
+    return DeepSets(MLP(d, d_latent, hidden, depth, activation), MLP(d_latent, d_out, hidden, depth, activation), mean)

@@ -1,0 +1,69 @@
+"""What every module checks before it computes: rank, width, masks. Errors name the call, what was expected, what came.
+
+Two conventions, as users of PyTorch know them: models take `attention_mask` (1 = keep), drop-in layers take
+`key_padding_mask` (True = ignore). Inside, both become one boolean `keep` of shape (batch, n).
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from sumformer.errors import DtypeError, ShapeError
+
+_INTEGER_DTYPES = (torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
+
+
+def check_tokens(where: str, x: Tensor, width: int | None = None) -> Tensor:
+    """x must be a floating (batch, n, width) tensor with n ≥ 1."""
+    if not isinstance(x, Tensor):
+        raise DtypeError(where, "a torch.Tensor of shape (batch, n, d)", type(x).__name__)
+    wanted = f"a tensor of shape (batch, n, {'d' if width is None else width})"
+    if x.dim() != 3:
+        raise ShapeError(where, wanted, x.shape)
+    if width is not None and x.shape[2] != width:
+        raise ShapeError(where, wanted, x.shape)
+    if x.shape[1] == 0:
+        raise ShapeError(where, f"{wanted} with at least one token", x.shape)
+    if not x.is_floating_point():
+        raise DtypeError(where, "a floating-point tensor", x.dtype)
+    return x
+
+
+def keep_from_attention_mask(where: str, x: Tensor, attention_mask: Tensor | None) -> Tensor | None:
+    """`attention_mask` (batch, n), boolean or integer, 1 = keep  →  boolean keep."""
+    if attention_mask is None:
+        return None
+    _check_mask(where, "attention_mask", x, attention_mask)
+    if attention_mask.dtype not in _INTEGER_DTYPES:
+        raise DtypeError(where, "attention_mask of a boolean or integer dtype (1 = keep)", attention_mask.dtype)
+    return attention_mask != 0
+
+
+def keep_from_key_padding_mask(where: str, x: Tensor, key_padding_mask: Tensor | None) -> Tensor | None:
+    """`key_padding_mask` (batch, n), boolean, True = ignore  →  boolean keep."""
+    if key_padding_mask is None:
+        return None
+    _check_mask(where, "key_padding_mask", x, key_padding_mask)
+    if key_padding_mask.dtype != torch.bool:
+        raise DtypeError(where, "a boolean key_padding_mask (True = ignore)", key_padding_mask.dtype)
+    return ~key_padding_mask
+
+
+def zero_padding(x: Tensor, keep: Tensor | None) -> Tensor:
+    """Padding becomes exactly 0, whatever it held; its gradient is exactly 0 even where it held NaN or inf."""
+    if keep is None:
+        return x
+    return torch.where(keep.unsqueeze(-1), x, torch.zeros((), dtype=x.dtype, device=x.device))
+
+
+def rank_among_kept(keep: Tensor) -> Tensor:
+    """(batch, n) boolean → the place of each real token among the real tokens, from 0; padding gets 0."""
+    return torch.where(keep, keep.long().cumsum(-1) - 1, 0)
+
+
+def _check_mask(where: str, name: str, x: Tensor, mask: Tensor) -> None:
+    if not isinstance(mask, Tensor):
+        raise DtypeError(where, f"{name} as a torch.Tensor", type(mask).__name__)
+    if mask.dim() != 2 or mask.shape[0] != x.shape[0] or mask.shape[1] != x.shape[1]:
+        raise ShapeError(where, f"{name} of shape (batch, n) = {tuple(x.shape[:2])}", mask.shape)

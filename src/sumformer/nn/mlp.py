@@ -1,0 +1,39 @@
+"""MLP(x) = W_L σ(W_{L−1} … σ(W_0 x + b_0) …) + b_L, token-wise."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+from torch import Tensor, nn
+
+from sumformer.errors import InputError
+from sumformer.nn.pretrained import PretrainedModule
+
+_ACTIVATIONS: dict[str, type[nn.Module]] = {"relu": nn.ReLU, "gelu": nn.GELU, "silu": nn.SiLU, "tanh": nn.Tanh}
+
+
+def activation_module(name: str) -> nn.Module:
+    """The activation called `name`."""
+    if name not in _ACTIVATIONS:
+        raise InputError(f"activation: expected one of {', '.join(_ACTIVATIONS)}, got {name!r}")
+    return _ACTIVATIONS[name]()
+
+
+class MLP(PretrainedModule):
+    """`depth` hidden layers of `hidden` units; the papers use five of 50 with ReLU."""
+
+    def __init__(self, d_in: int, d_out: int, hidden: int = 50, depth: int = 5, activation: str = "relu") -> None:
+        super().__init__()
+        self.d_in, self.d_out, self.hidden, self.depth, self.activation = d_in, d_out, hidden, depth, activation
+        widths = [d_in] + [hidden] * depth
+        hidden_layers = [
+            layer for a, b in pairwise(widths) for layer in (nn.Linear(a, b), activation_module(activation))
+        ]
+        self.layers = nn.Sequential(*hidden_layers, nn.Linear(widths[-1], d_out))
+
+    def forward(self, x: Tensor) -> Tensor:
+        out: Tensor = self.layers(x)
+        return out
+
+    def extra_repr(self) -> str:
+        return f"ℝ^{self.d_in} → ℝ^{self.d_out}"

@@ -1,0 +1,176 @@
+"""Saving and loading without pickle: `config.json` says how to build, `model.safetensors` holds the tensors.
+
+A module is its constructor's arguments: each argument is stored under its own name, so the configuration is read off
+the object, children included. Only classes known here are ever built from a file.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Self, cast
+
+import torch
+from torch import nn
+
+from sumformer.errors import FileFormatError, MissingDependencyError, NotSupportedError
+
+CONFIG_FILE = "config.json"
+WEIGHTS_FILE = "model.safetensors"
+
+_REGISTRY: dict[str, type[nn.Module]] = {
+    f"torch.{cls.__name__}": cls
+    for cls in (nn.Identity, nn.ReLU, nn.GELU, nn.SiLU, nn.Tanh, nn.Sigmoid, nn.Linear, nn.LayerNorm, nn.Dropout)
+}
+# Arguments of the few torch modules above, read back from their attributes.
+_TORCH_ARGUMENTS: dict[type[nn.Module], tuple[str, ...]] = {
+    nn.Linear: ("in_features", "out_features"),
+    nn.LayerNorm: ("normalized_shape", "eps", "elementwise_affine"),
+    nn.Dropout: ("p",),
+    nn.GELU: ("approximate",),
+}
+
+
+class PretrainedModule(nn.Module):
+    """A module that can write itself to a folder and be read back."""
+
+    @property
+    def equivariant(self) -> bool:
+        """f(PX) = P f(X) for every permutation P. Modules tied to token order answer False."""
+        return True
+
+    @property
+    def invariant(self) -> bool:
+        """f(PX) = f(X): one output per set instead of one per token."""
+        return False
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if not inspect.isabstract(cls):
+            _REGISTRY[cls.__name__] = cls
+
+    def config(self) -> dict[str, Any]:
+        """The constructor's arguments as plain data."""
+        return cast(dict[str, Any], _describe(self))
+
+    def save_pretrained(self, directory: str | Path) -> None:
+        """Write `config.json` and `model.safetensors` into `directory`, which is made if needed."""
+        save_file = _safetensors().save_file
+        folder = Path(directory)
+        text = json.dumps(self.config(), indent=2)  # fails before anything is written
+        folder.mkdir(parents=True, exist_ok=True)
+        save_file({k: v.contiguous() for k, v in self.state_dict().items()}, folder / WEIGHTS_FILE)
+        (folder / CONFIG_FILE).write_text(text + "\n", encoding="utf-8")
+
+    @classmethod
+    def from_pretrained(cls, directory: str | Path) -> Self:
+        """Build the module described in `directory` and load its tensors; every mismatch is a `FileFormatError`."""
+        folder = Path(directory)
+        description = read_config(folder / CONFIG_FILE)
+        module = _build(description, folder / CONFIG_FILE)
+        if not isinstance(module, cls):
+            raise FileFormatError(folder / CONFIG_FILE, f"holds a {type(module).__name__}, not a {cls.__name__}")
+        load_weights(module, folder / WEIGHTS_FILE)
+        return module.eval()
+
+
+def read_config(path: Path) -> dict[str, Any]:
+    """The JSON object in `path`, or a `FileFormatError`."""
+    try:
+        value = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise FileFormatError(path, "no such file; expected a folder written by save_pretrained") from None
+    except (OSError, UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
+        raise FileFormatError(path, f"is not readable JSON ({error})") from error
+    if not isinstance(value, dict):
+        raise FileFormatError(path, f"expected a JSON object, got {type(value).__name__}")
+    return value
+
+
+def read_tensors(path: Path) -> dict[str, torch.Tensor]:
+    """All tensors of a safetensors file, or a `FileFormatError`."""
+    safetensors = _safetensors()
+    if not path.is_file():
+        raise FileFormatError(path, "no such file; expected a folder written by save_pretrained")
+    try:
+        return cast(dict[str, torch.Tensor], safetensors.load_file(path))
+    except Exception as error:  # safetensors raises its own type for truncated and foreign files
+        raise FileFormatError(path, f"is truncated or not a safetensors file ({error})") from error
+
+
+def load_weights(module: nn.Module, path: Path) -> None:
+    """Load exactly the tensors the module has: a missing, unknown or misshapen one is named."""
+    found, wanted = read_tensors(path), module.state_dict()
+    problems = [f"missing {key}" for key in sorted(wanted.keys() - found.keys())]
+    problems += [f"unknown key {key}" for key in sorted(found.keys() - wanted.keys())]
+    problems += [
+        f"{key}: expected shape {tuple(wanted[key].shape)}, got {tuple(found[key].shape)}"
+        for key in sorted(wanted.keys() & found.keys())
+        if wanted[key].shape != found[key].shape
+    ]
+    if problems:
+        raise FileFormatError(path, "does not fit the model: " + "; ".join(problems))
+    module.load_state_dict(found, assign=True)  # tensors keep the dtype they were saved in
+
+
+def _describe(value: Any) -> Any:
+    if isinstance(value, nn.Sequential | nn.ModuleList):
+        return {"type": "torch.Sequential", "modules": [_describe(child) for child in value]}
+    if isinstance(value, nn.Module):
+        return _describe_module(value)
+    if isinstance(value, Mapping):
+        return {str(key): _describe(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_describe(item) for item in value]
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    raise NotSupportedError(f"cannot write a {type(value).__name__} into {CONFIG_FILE}")
+
+
+def _describe_module(module: nn.Module) -> dict[str, Any]:
+    cls = type(module)
+    name = cls.__name__ if isinstance(module, PretrainedModule) else f"torch.{cls.__name__}"
+    if _REGISTRY.get(name) is not cls:
+        raise NotSupportedError(
+            f"cannot save a {cls.__name__}: only modules that derive from sumformer.nn.PretrainedModule "
+            f"(and a few of torch.nn: {', '.join(sorted(k for k in _REGISTRY if k.startswith('torch.')))}) can be saved"
+        )
+    if isinstance(module, PretrainedModule):
+        names = [p for p in inspect.signature(cls.__init__).parameters if p != "self"]
+        return {"type": name, **{p: _describe(getattr(module, p)) for p in names}}
+    arguments: dict[str, Any] = {"type": name}
+    arguments |= {p: _describe(getattr(module, p)) for p in _TORCH_ARGUMENTS.get(cls, ())}
+    if isinstance(module, nn.Linear):
+        arguments["bias"] = module.bias is not None
+    return arguments
+
+
+def _build(description: Any, path: Path) -> Any:
+    if isinstance(description, list):
+        return [_build(item, path) for item in description]
+    if not isinstance(description, dict):
+        return description
+    if "type" not in description:
+        raise FileFormatError(path, "an object without a 'type'")
+    arguments = {key: value for key, value in description.items() if key != "type"}
+    name = description["type"]
+    if name == "torch.Sequential":
+        return nn.Sequential(*_build(arguments.get("modules", []), path))
+    cls = _REGISTRY.get(name)
+    if cls is None:
+        raise FileFormatError(path, f"unknown module type {name!r}; known: {', '.join(sorted(_REGISTRY))}")
+    built = {key: _build(value, path) for key, value in arguments.items()}
+    try:
+        return cls(**built)
+    except (TypeError, ValueError) as error:
+        raise FileFormatError(path, f"does not describe a {name}: {error}") from error
+
+
+def _safetensors() -> Any:
+    try:
+        import safetensors.torch
+    except ImportError:
+        raise MissingDependencyError("safetensors", "saving and loading", "all") from None
+    return safetensors.torch

@@ -1,0 +1,59 @@
+"""SumMixer: the Sumformer as a drop-in replacement for a self-attention layer, in O(n).
+
+Σ = mean_k σ(W_φ x_k + b_φ),   y_i = W_o σ(W_x x_i + W_s Σ + b) + b_o
+"""
+
+from __future__ import annotations
+
+from torch import Tensor, nn
+
+from sumformer.nn.inputs import check_tokens, keep_from_key_padding_mask, zero_padding
+from sumformer.nn.mlp import activation_module
+from sumformer.nn.summarising import SummarisingModule
+from sumformer.nn.summary import Summary, summarise
+
+
+class SumMixer(SummarisingModule):
+    """Mixes tokens of width `d_model` through a latent of width `d_latent` (default d_model).
+
+    The mean is the default here, so that activations do not grow with n; `mean=False` gives the true sum.
+    """
+
+    def __init__(
+        self,
+        d_model: int,
+        d_latent: int | None = None,
+        activation: str = "gelu",
+        mean: bool = True,
+        dropout: float = 0.0,
+    ) -> None:
+        super().__init__()
+        self.d_model, self.activation, self.mean, self.dropout = d_model, activation, mean, dropout
+        self.d_latent = d_model if d_latent is None else d_latent
+        self.phi = nn.Linear(d_model, self.d_latent)
+        self.from_token = nn.Linear(d_model, d_model)
+        self.from_sum = nn.Linear(self.d_latent, d_model, bias=False)
+        self.out = nn.Linear(d_model, d_model)
+        self.sigma = activation_module(activation)
+        self.drop = nn.Dropout(dropout)
+
+    def forward(self, x: Tensor, key_padding_mask: Tensor | None = None) -> Tensor:
+        check_tokens("SumMixer", x, self.d_model)
+        keep = keep_from_key_padding_mask("SumMixer", x, key_padding_mask)
+        x = zero_padding(x, keep)
+        return zero_padding(self.psi_of(x, summarise(self.sigma(self.phi(x)), None, keep)), keep)
+
+    def summarise(self, z: Tensor, weights: Tensor | None = None, key_padding_mask: Tensor | None = None) -> Summary:
+        """Σ over the sources z (batch, m, d_model), each counted `weights` times."""
+        check_tokens("SumMixer.summarise", z, self.d_model)
+        keep = keep_from_key_padding_mask("SumMixer.summarise", z, key_padding_mask)
+        return summarise(self.sigma(self.phi(zero_padding(z, keep))), weights, keep)
+
+    def psi_of(self, x: Tensor, state: Summary) -> Tensor:
+        """The mixed tokens for queries x (batch, n, d_model), which need not be the sources."""
+        total = (state.mean() if self.mean else state.total).unsqueeze(1)
+        mixed: Tensor = self.out(self.drop(self.sigma(self.from_token(x) + self.from_sum(total.to(x.dtype)))))
+        return mixed
+
+    def extra_repr(self) -> str:
+        return f"ℝ^{{n×{self.d_model}}} → ℝ^{{n×{self.d_model}}}, {'mean' if self.mean else 'sum'} over {self.d_latent}"

@@ -1,0 +1,65 @@
+"""A 3.1, the Sumformer:  Σ = Σ_k φ(x_k),  S(X)_i = ψ(x_i, Σ)."""
+
+from __future__ import annotations
+
+from torch import Tensor, nn
+
+from sumformer.nn.inputs import check_tokens, keep_from_attention_mask, zero_padding
+from sumformer.nn.mlp import MLP
+from sumformer.nn.pair_mlp import PairMLP
+from sumformer.nn.polynomial_features import PolynomialFeatures
+from sumformer.nn.summarising import SummarisingModule
+from sumformer.nn.summary import Summary, summarise
+
+
+class Sumformer(SummarisingModule):
+    """φ: (…, d) → (…, d') and ψ: (x, Σ) → (…, d_out), any modules. The true sum, or the mean with `mean=True`."""
+
+    def __init__(self, phi: nn.Module, psi: nn.Module, mean: bool = False) -> None:
+        super().__init__()
+        self.phi, self.psi, self.mean = phi, psi, mean
+
+    def forward(self, x: Tensor, attention_mask: Tensor | None = None) -> Tensor:
+        keep = keep_from_attention_mask("Sumformer", check_tokens("Sumformer", x), attention_mask)
+        x = zero_padding(x, keep)
+        return zero_padding(self.psi_of(x, self._summarise(x, None, keep)), keep)
+
+    def summarise(self, z: Tensor, weights: Tensor | None = None, attention_mask: Tensor | None = None) -> Summary:
+        """Σ over the sources z (batch, m, d), each counted `weights` times."""
+        keep = keep_from_attention_mask("summarise", check_tokens("summarise", z), attention_mask)
+        return self._summarise(zero_padding(z, keep), weights, keep)
+
+    def psi_of(self, x: Tensor, state: Summary) -> Tensor:
+        """ψ(x_i, Σ) for queries x (batch, n, d), which need not be the sources."""
+        total = state.mean() if self.mean else state.total
+        out: Tensor = self.psi(x, total.unsqueeze(1))
+        return out
+
+    def _summarise(self, z: Tensor, weights: Tensor | None, keep: Tensor | None) -> Summary:
+        return summarise(self.phi(z), weights, keep)
+
+    def extra_repr(self) -> str:
+        return "ℝ^{n×d} → ℝ^{n×d_out}, " + ("mean" if self.mean else "sum")
+
+
+def mlp_sumformer(
+    d: int, d_latent: int, d_out: int, hidden: int = 50, depth: int = 5, activation: str = "relu", mean: bool = False
+) -> Sumformer:
+    """The paper's MLP Sumformer: φ and ψ are MLPs."""
+    phi = MLP(d, d_latent, hidden, depth, activation)
+    return Sumformer(phi, PairMLP(d, d_latent, d_out, hidden, depth, activation), mean)
+
+
+def polynomial_sumformer(
+    d: int,
+    degree: int,
+    d_out: int,
+    hidden: int = 50,
+    depth: int = 5,
+    activation: str = "relu",
+    basis: str = "monomial",
+    mean: bool = False,
+) -> Sumformer:
+    """The paper's Polynomial Sumformer: φ the fixed monomials up to total degree `degree`, ψ an MLP."""
+    phi = PolynomialFeatures(d, degree, basis)
+    return Sumformer(phi, PairMLP(d, phi.d_out, d_out, hidden, depth, activation), mean)

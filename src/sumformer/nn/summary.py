@@ -1,0 +1,59 @@
+"""Σ as a value of its own: a mergeable summary of a multiset of tokens.
+
+Σ(A ⊎ B) = Σ(A) + Σ(B), so windows, deletion, sharding and streaming are sums and differences of summaries.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from sumformer.errors import ShapeError
+
+
+@dataclass(frozen=True)
+class Summary:
+    """`total` = Σ_k w_k φ(x_k), of shape (batch, d'), and `count` = Σ_k w_k, of shape (batch,)."""
+
+    total: Tensor
+    count: Tensor
+
+    def __add__(self, other: Summary) -> Summary:
+        self._check(other)
+        return Summary(self.total + other.total, self.count + other.count)
+
+    def __sub__(self, other: Summary) -> Summary:
+        self._check(other)
+        return Summary(self.total - other.total, self.count - other.count)
+
+    def mean(self) -> Tensor:
+        """total / count, and 0 for an empty multiset."""
+        count = self.count.unsqueeze(-1)
+        return torch.where(count == 0, torch.zeros_like(self.total), self.total / torch.where(count == 0, 1, count))
+
+    def _check(self, other: Summary) -> None:
+        if self.total.shape[-1] != other.total.shape[-1]:
+            raise ShapeError("Summary", f"a summary of latent dimension {self.total.shape[-1]}", other.total.shape)
+
+
+def accumulation_dtype(dtype: torch.dtype) -> torch.dtype:
+    """Sums over tokens run in float32 or wider."""
+    return torch.float64 if dtype == torch.float64 else torch.float32
+
+
+def summarise(features: Tensor, weights: Tensor | None, keep: Tensor | None) -> Summary:
+    """features (batch, n, d')  →  Σ_k w_k φ_k over kept tokens, accumulated in float32 or wider."""
+    dtype = accumulation_dtype(features.dtype)
+    batch, n = features.shape[:2]
+    if weights is not None and weights.shape != features.shape[:2]:
+        raise ShapeError("summarise", f"weights of shape (batch, n) = {(batch, n)}", weights.shape)
+    w = weights.to(dtype) if weights is not None else None
+    if keep is not None:
+        zero = torch.zeros((), dtype=dtype, device=features.device)
+        w = keep.to(dtype) if w is None else torch.where(keep, w, zero)
+    if w is None:
+        count = torch.full((batch,), float(n), dtype=dtype, device=features.device)
+        return Summary(features.sum(dim=1, dtype=dtype), count)
+    return Summary(torch.einsum("bn,bnk->bk", w, features.to(dtype)), w.sum(dim=1))

@@ -1,0 +1,164 @@
+"""Properties as numbers, for users' modules as much as for ours: each function returns an error, zero when it holds.
+
+`equivariance_error(module, x)`   max ‖f(PX) − P f(X)‖ / max ‖f(X)‖ over random permutations P
+`padding_error(module, x)`        what padding tokens change at the real ones: outputs and input gradients
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from sumformer.errors import InputError, SumformerError
+
+# One table for the whole project: what rounding alone may do to a relative error, per dtype.
+TOLERANCE: dict[torch.dtype, float] = {torch.float64: 1e-12, torch.float32: 1e-5, torch.bfloat16: 4e-2}
+
+
+class PropertyViolatedError(SumformerError, AssertionError):
+    """A module does not have a property it should have; `error` is what was measured."""
+
+    def __init__(self, message: str, error: float) -> None:
+        self.error = error
+        super().__init__(message)
+
+
+def relative_error(got: Tensor, wanted: Tensor) -> float:
+    """max |got − wanted| / max |wanted| (absolute where wanted is 0); NaN counts as infinite."""
+    if got.shape != wanted.shape:
+        raise InputError(f"relative_error: expected equal shapes, got {tuple(got.shape)} and {tuple(wanted.shape)}")
+    if wanted.numel() == 0:
+        return 0.0
+    gap = (got.double() - wanted.double()).abs().max()
+    scale = wanted.double().abs().max()
+    error = float(gap / scale) if scale > 0 else float(gap)
+    return error if error == error else float("inf")
+
+
+def _evaluate(module: nn.Module, seed: int, *args: Tensor, **kwargs: Tensor) -> Tensor:
+    """One call with the random state pinned, so that dropout's draw is the same where it may be the same."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        out: Tensor = module(*args, **kwargs)
+    return out
+
+
+@torch.no_grad()
+def equivariance_error(module: nn.Module, x: Tensor, permutations: int = 8, seed: int = 0) -> float:
+    """The largest ‖f(PX) − P f(X)‖_∞ / ‖f(X)‖_∞ over random permutations of the tokens.
+
+    An invariant module (one output per set) is compared with f(X) itself. Dropout has to be off or zero: a random mask
+    is not a function of X.
+    """
+    generator = torch.Generator().manual_seed(seed)
+    wanted = _evaluate(module, seed, x)
+    per_token = wanted.dim() == 3
+    worst = 0.0
+    for _ in range(permutations):
+        permutation = torch.randperm(x.shape[1], generator=generator).to(x.device)
+        got = _evaluate(module, seed, x[:, permutation])
+        worst = max(worst, relative_error(got, wanted[:, permutation] if per_token else wanted))
+    return worst
+
+
+def assert_equivariant(module: nn.Module, x: Tensor, tolerance: float | None = None) -> None:
+    """Raise unless `equivariance_error` is within the dtype's tolerance."""
+    limit = TOLERANCE[x.dtype] if tolerance is None else tolerance
+    error = equivariance_error(module, x)
+    if not error <= limit:
+        raise PropertyViolatedError(
+            f"{type(module).__name__} is not equivariant: error {error:.2e} > {limit:.0e}", error
+        )
+
+
+@dataclass(frozen=True)
+class PaddingError:
+    """What padding changed: `output` and `gradient` at real tokens (relative), `leak` the gradient at padding."""
+
+    output: float
+    gradient: float
+    leak: float
+
+    @property
+    def worst(self) -> float:
+        return max(self.output, self.gradient, self.leak)
+
+
+def padding_error(
+    module: nn.Module,
+    x: Tensor,
+    paddings: Iterable[int] = (1, 7, 64),
+    fill: float = float("nan"),
+    interleave: bool = False,
+    seed: int = 0,
+) -> PaddingError:
+    """Run `module` on x and on x with padding tokens holding `fill`, appended or interleaved, and compare.
+
+    The mask is passed as `attention_mask` (1 = keep) or `key_padding_mask` (True = ignore), whichever the module takes.
+    """
+    upstream_generator = torch.Generator().manual_seed(seed)
+    batch, n = x.shape[:2]
+    wanted, wanted_gradient, upstream = _with_gradient(module, x, None, None, upstream_generator, seed)
+    output = gradient = leak = 0.0
+    for padding in paddings:
+        places = torch.arange(n)
+        if interleave:
+            generator = torch.Generator().manual_seed(seed + padding)
+            places = torch.randperm(n + padding, generator=generator)[:n].sort().values
+        padded = torch.full((batch, n + padding, *x.shape[2:]), fill, dtype=x.dtype, device=x.device)
+        padded[:, places] = x.detach()
+        keep = torch.zeros(batch, n + padding, dtype=torch.bool, device=x.device)
+        keep[:, places] = True
+        got, got_gradient, _ = _with_gradient(module, padded, keep, upstream, upstream_generator, seed)
+        output = max(output, relative_error(got[:, places] if got.dim() == 3 else got, wanted))
+        gradient = max(gradient, relative_error(got_gradient[:, places], wanted_gradient))
+        lost = got_gradient[~keep].abs()
+        leak = max(leak, float(lost.max()) if lost.numel() and not lost.isnan().any() else float(lost.isnan().any()))
+    return PaddingError(output, gradient, leak)
+
+
+def assert_padding_safe(module: nn.Module, x: Tensor, tolerance: float | None = None) -> None:
+    """Raise unless padding, appended and interleaved, changes nothing at real tokens and gets zero gradient."""
+    limit = TOLERANCE[x.dtype] if tolerance is None else tolerance
+    for interleave in (False, True):
+        error = padding_error(module, x, interleave=interleave)
+        if not error.worst <= limit or error.leak:
+            how = "interleaved" if interleave else "appended"
+            raise PropertyViolatedError(f"{type(module).__name__}: {how} padding changes it: {error}", error.worst)
+
+
+def _with_gradient(
+    module: nn.Module,
+    x: Tensor,
+    keep: Tensor | None,
+    upstream: Tensor | None,
+    generator: torch.Generator,
+    seed: int,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Output, input gradient of ⟨output, upstream⟩ over real tokens, and the upstream used."""
+    leaf = x.detach().clone().requires_grad_(True)
+    out = _evaluate(module, seed, leaf, **({} if keep is None else _mask_argument(module, keep)))
+    if upstream is None:
+        upstream = torch.randn(out.shape, generator=generator, dtype=torch.float64).to(out)
+    if keep is not None and out.dim() == 3:
+        spread = torch.zeros_like(out)
+        spread[keep] = upstream.flatten(0, 1)
+        (grad,) = torch.autograd.grad(out, leaf, spread)
+    else:
+        (grad,) = torch.autograd.grad(out, leaf, upstream)
+    return out.detach(), grad, upstream
+
+
+def _mask_argument(module: nn.Module, keep: Tensor) -> dict[str, Tensor]:
+    names = inspect.signature(module.forward).parameters
+    if "attention_mask" in names:
+        return {"attention_mask": keep.long()}
+    if "key_padding_mask" in names:
+        return {"key_padding_mask": ~keep}
+    raise InputError(
+        f"padding_error: {type(module).__name__}.forward takes neither attention_mask nor key_padding_mask"
+    )
