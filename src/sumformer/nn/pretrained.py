@@ -153,7 +153,7 @@ def _build(description: Any, path: Path) -> Any:
     if not isinstance(description, dict):
         return description
     if "type" not in description:
-        raise FileFormatError(path, "an object without a 'type'")
+        return {key: _build(value, path) for key, value in description.items()}
     arguments = {key: value for key, value in description.items() if key != "type"}
     name = description["type"]
     if name == "torch.Sequential":

@@ -1,0 +1,26 @@
+"""attend(q, k, v) = ρ(scale · q kᵀ) v, heads side by side: q (batch, h, n, d), k and v (batch, h, m, ·)."""
+
+from __future__ import annotations
+
+from torch import Tensor
+from torch.nn import functional
+
+from sumformer.nn.normalisers import Normaliser, Softmax
+
+
+def attend(q: Tensor, k: Tensor, v: Tensor, rho: Normaliser, scale: float, keep: Tensor | None = None) -> Tensor:
+    """Softmax goes to PyTorch's fused kernel, every other ρ to the definition. `keep` (batch, m) marks the real keys.
+
+    Keys of padding must come with zero values, so that a sequence of nothing but padding gives zeros.
+    """
+    if type(rho) is not Softmax:
+        return naive_attend(q, k, v, rho, scale, keep)
+    # The kernels disagree on rows without a key: such a row keeps them all, and sums their zero values.
+    mask = None if keep is None else (keep | ~keep.any(-1, keepdim=True))[:, None, None, :]
+    return functional.scaled_dot_product_attention(q, k, v, attn_mask=mask, scale=scale)
+
+
+def naive_attend(q: Tensor, k: Tensor, v: Tensor, rho: Normaliser, scale: float, keep: Tensor | None = None) -> Tensor:
+    """The definition, with the whole attention matrix in memory."""
+    weights: Tensor = rho(scale * q @ k.mT, None if keep is None else keep[:, None, None, :])
+    return weights @ v

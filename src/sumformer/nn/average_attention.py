@@ -1,0 +1,34 @@
+"""AverageAttention(X) = (11ᵀ/n) X W_V W_O: the softmax matrix replaced by the uniform one."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from sumformer.nn.layer import Layer, check_positive
+
+
+class AverageAttention(Layer):
+    """Every token receives the mean of the real tokens, mapped through `d_head` values. Cost O(n)."""
+
+    def __init__(self, d_model: int, d_head: int | None = None) -> None:
+        super().__init__()
+        self.d_model, self.d_head = d_model, d_model if d_head is None else d_head
+        check_positive("AverageAttention", d_model=d_model, d_head=self.d_head)
+        self.width = d_model
+        self.W_V = nn.Linear(d_model, self.d_head, bias=False)
+        self.W_O = nn.Linear(self.d_head, d_model, bias=False)
+
+    def formula(self, x: Tensor, keep: Tensor | None) -> Tensor:
+        out: Tensor = self.W_O(self.W_V(mean_of_kept(x, keep)))
+        return out.unsqueeze(1).expand(-1, x.shape[1], -1)
+
+    def extra_repr(self) -> str:
+        return f"ℝ^{{n×{self.d_model}}} → ℝ^{{n×{self.d_model}}}"
+
+
+def mean_of_kept(x: Tensor, keep: Tensor | None) -> Tensor:
+    """(batch, n, d) → (batch, d), summed in float32 or wider; padding in x must be 0; no token gives 0."""
+    total = x.sum(1, dtype=torch.promote_types(x.dtype, torch.float32))
+    count = x.shape[1] if keep is None else keep.sum(-1, keepdim=True).clamp(min=1)
+    return (total / count).to(x.dtype)

@@ -1,0 +1,193 @@
+"""The parts of an `ExpressionSumformer`, read from its configuration: channels, kernels, products of kernels, reductions.
+
+All of them are index bookkeeping: which features exist, and how p ⊛ Σ picks them by T_β T_γ = mean over signs T_{|β±γ|}.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from itertools import product as cartesian
+from math import prod
+from typing import Any
+
+from sumformer.errors import InputError
+from sumformer.targets import Const, Node, parse
+from sumformer.targets.tree import Reduce
+
+MultiIndex = tuple[int, ...]
+Polynomial = tuple[tuple[MultiIndex, Fraction], ...]
+
+
+@dataclass(frozen=True)
+class Channel:
+    """Features b(y)·T_β(v), β in `support`. Of the channel b = 1 the feature T_0 is the count itself and not stored."""
+
+    factor: Node
+    support: tuple[MultiIndex, ...]
+    suffixes: tuple[MultiIndex, ...]
+
+    @staticmethod
+    def read(data: Mapping[str, Any], d: int) -> Channel:
+        support = tuple(tuple(int(b) for b in beta) for beta in data["support"])
+        if any(len(beta) != d or min(beta) < 0 for beta in support) or len(set(support)) != len(support):
+            raise InputError(f"channel: expected distinct multi-indices of length {d}")
+        suffixes = tuple(sorted({beta[1:] for beta in support})) or ((0,) * (d - 1),)
+        return Channel(parse(data["factor"], d, free_y=True), support, suffixes)
+
+    @property
+    def is_one(self) -> bool:
+        return isinstance(self.factor, Const) and self.factor.value == 1
+
+    @property
+    def degrees(self) -> MultiIndex:
+        return tuple(max(column) for column in zip(*self.support, strict=True)) if self.support else (0,) * 64
+
+    def flat_index(self) -> list[int]:
+        """Where T_β lies in the (first coordinate × suffixes) matrix, row by row."""
+        place = {suffix: i for i, suffix in enumerate(self.suffixes)}
+        return [beta[0] * len(self.suffixes) + place[beta[1:]] for beta in self.support]
+
+    def suffix_column(self, c: int) -> list[int]:
+        """The degree in coordinate c ≥ 1 of every suffix."""
+        return [suffix[c - 1] for suffix in self.suffixes]
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """K̃(x, y) = Σ_{α,β} A_{αβ} T_α(u) T_β(v) in the coordinates it mentions; A is (Π(x_degree+1), Π(y_degree+1))."""
+
+    coordinates: tuple[int, ...]
+    x_degrees: tuple[int, ...]
+    y_degrees: tuple[int, ...]
+
+    @staticmethod
+    def read(data: Mapping[str, Any]) -> Kernel:
+        return Kernel(tuple(data["coordinates"]), tuple(data["x_degrees"]), tuple(data["y_degrees"]))
+
+    @property
+    def x_size(self) -> int:
+        return prod(n + 1 for n in self.x_degrees)
+
+    @property
+    def y_size(self) -> int:
+        return prod(n + 1 for n in self.y_degrees)
+
+    def x_degree(self, c: int) -> int:
+        return self.x_degrees[self.coordinates.index(c)] if c in self.coordinates else 0
+
+
+@dataclass
+class Product:
+    """Π_g K̃_g restricted to the features β in `support`; `series` are the (channel, p) that are summed against it."""
+
+    kernels: tuple[int, ...]
+    support: tuple[MultiIndex, ...]
+    parts: tuple[Kernel, ...]
+    series: list[tuple[int, Polynomial]] = field(default_factory=list)
+
+    @staticmethod
+    def read(data: Mapping[str, Any], kernels: Sequence[Kernel]) -> Product:
+        chosen = tuple(int(k) for k in data["kernels"])
+        support = tuple(tuple(int(b) for b in beta) for beta in data["support"])
+        return Product(chosen, support, tuple(kernels[k] for k in chosen))
+
+    @property
+    def series_count(self) -> int:
+        return len(self.series)
+
+    @property
+    def y_shape(self) -> tuple[int, ...]:
+        return tuple(kernel.y_size for kernel in self.parts) or (1,)
+
+    @property
+    def x_total(self) -> int:
+        return prod(kernel.x_size for kernel in self.parts)
+
+    def add_series(self, channel: int, polynomial: Polynomial) -> int:
+        """The place of (channel, p) among the series, added if new."""
+        key = (channel, polynomial)
+        if key not in self.series:
+            self.series.append(key)
+        return self.series.index(key)
+
+    def support_index(self) -> list[int]:
+        """Where β lies in the tensor of shape `y_shape`, flattened."""
+        out = []
+        for beta in self.support:
+            place = 0
+            for kernel in self.parts:
+                for c, degree in zip(kernel.coordinates, kernel.y_degrees, strict=True):
+                    if beta[c] > degree:
+                        raise InputError(f"product: the feature {beta} exceeds degree {degree} in coordinate {c}")
+                    place = place * (degree + 1) + beta[c]
+            out.append(place)
+        return out
+
+    def shift_plan(self, channels: Sequence[Channel], offsets: Sequence[int], one: int) -> tuple[list[int], list[float], int]:
+        """For every series and every β: which entries of [Σ/n | 1] to add with which factors (p ⊛ Σ)_β, and how many."""
+        rows = [
+            _shifted(beta, polynomial, channels[i], offsets[i], one)
+            for i, polynomial in self.series
+            for beta in self.support
+        ]
+        width = max((len(row) for row in rows), default=1)
+        padded = [row + [(0, Fraction(0))] * (width - len(row)) for row in rows]
+        return [i for row in padded for i, _ in row], [float(w) for row in padded for _, w in row], width
+
+
+def _shifted(beta: MultiIndex, polynomial: Polynomial, channel: Channel, offset: int, one: int) -> list[tuple[int, Fraction]]:
+    place = {b: offset + i for i, b in enumerate(channel.support)}
+    if channel.is_one:
+        place[(0,) * len(beta)] = one
+    entries: dict[int, Fraction] = {}
+    for index, weight in shift(beta, polynomial).items():
+        if index not in place:
+            raise InputError(f"product: the feature {index} is needed but its channel does not hold it")
+        entries[place[index]] = weight
+    return sorted(entries.items())
+
+
+def shift(beta: MultiIndex, polynomial: Polynomial) -> dict[MultiIndex, Fraction]:
+    """T_β · p = Σ weight · T_index."""
+    out: dict[MultiIndex, Fraction] = {}
+    for gamma, coefficient in polynomial:
+        pairs = [{b + g, abs(b - g)} for b, g in zip(beta, gamma, strict=True)]
+        share = coefficient / prod(len(p) for p in pairs)
+        for index in cartesian(*pairs):
+            out[index] = out.get(index, Fraction(0)) + share
+    return {index: weight for index, weight in out.items() if weight}
+
+
+@dataclass(frozen=True)
+class ReductionTerm:
+    """a(x) times one series of one product."""
+
+    own: Node
+    product: int
+    series: int
+
+
+@dataclass(frozen=True)
+class Reduction:
+    """A reduction of the target and, for each of its coordinates, the terms it is the sum of."""
+
+    node: Reduce
+    components: tuple[tuple[ReductionTerm, ...], ...]
+
+    @staticmethod
+    def read(data: Mapping[str, Any], d: int, channels: Sequence[Channel], products: Sequence[Product]) -> Reduction:
+        node = parse(data["reduction"], d)
+        if not isinstance(node, Reduce) or len(data["components"]) != node.width:
+            raise InputError("reduction: expected a reduction and one list of terms per coordinate")
+        components = tuple(tuple(_read_term(t, d, channels, products) for t in terms) for terms in data["components"])
+        return Reduction(node, components)
+
+
+def _read_term(data: Mapping[str, Any], d: int, channels: Sequence[Channel], products: Sequence[Product]) -> ReductionTerm:
+    channel, product = int(data["channel"]), int(data["product"])
+    if not (0 <= channel < len(channels) and 0 <= product < len(products)):
+        raise InputError("term: its channel or product does not exist")
+    polynomial = tuple((tuple(int(g) for g in gamma), Fraction(c)) for gamma, c in data["polynomial"])
+    return ReductionTerm(parse(data["own"], d), product, products[product].add_series(channel, polynomial))

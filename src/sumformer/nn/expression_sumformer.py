@@ -1,0 +1,303 @@
+"""The Sumformer that Theorem 4.1 constructs: φ evaluates Chebyshev features of y, ψ evaluates the target's own formula.
+
+φ(y)        = (b(y)·T_β(v))_{b, β},            v = (y − centre)/radius ∈ [−1, 1]^d, b a channel
+Σ           = Σ_k φ(x_k), summed by the fixed tree of `token_sum`
+V_t(x)      = Σ_α T_α(u) · [A (p_t ⊛ Σ/n)]_α ≈ mean_k b(x_k) p_t(v_k) K(x, x_k),     u = (x − centre)/radius
+ψ(x, Σ)     = the target with every reduction replaced by Σ_t a_t(x) V_t(x), times n for a sum,
+              less the own term for …_others
+
+p ⊛ Σ multiplies features by T_γ T_β = mean over signs of T_{|β±γ|}. A is the product over kernels of their coefficient
+matrices, the only parameters. The contraction with Σ happens once per sequence; the cost is O(n·d'), and no buffer holds
+d' numbers for each of n tokens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from math import prod
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from sumformer.errors import InputError
+from sumformer.nn.expression_parts import Channel, Kernel, Product, Reduction
+from sumformer.nn.inputs import check_tokens, keep_from_attention_mask, zero_padding
+from sumformer.nn.network_operations import NetworkOperations, chebyshev_table
+from sumformer.nn.summarising import SummarisingModule
+from sumformer.nn.summary import Summary
+from sumformer.nn.token_sum import levels, pad_to_multiple, sum_groups
+from sumformer.targets import parse
+from sumformer.targets.evaluate import Environment, evaluate
+from sumformer.targets.tree import Reduce
+
+ARITHMETICS: dict[str, tuple[torch.dtype, torch.dtype]] = {  # inside, outside
+    "float64": (torch.float64, torch.float64),
+    "float32": (torch.float32, torch.float32),
+    "mixed": (torch.float64, torch.float32),
+}
+SLAB_ELEMENTS = 2**20
+MAX_TOKENS = 2**30
+
+
+class ExpressionSumformer(SummarisingModule):
+    """(batch, n, d) → (batch, n, width of the expression)."""
+
+    def __init__(
+        self,
+        expression: str,
+        d: int,
+        centre: Sequence[str],
+        radius: Sequence[str],
+        arithmetic: str,
+        group: int,
+        channels: Sequence[dict[str, Any]],
+        kernels: Sequence[dict[str, Any]],
+        products: Sequence[dict[str, Any]],
+        reductions: Sequence[dict[str, Any]],
+    ) -> None:
+        super().__init__()
+        if arithmetic not in ARITHMETICS:
+            raise InputError(f"ExpressionSumformer: expected arithmetic in {tuple(ARITHMETICS)}, got {arithmetic!r}")
+        self.expression, self.d, self.centre, self.radius = expression, d, list(centre), list(radius)
+        self.arithmetic, self.group = arithmetic, group
+        self.channels, self.kernels = list(channels), list(kernels)
+        self.products, self.reductions = list(products), list(reductions)
+        self.inside, self.outside = ARITHMETICS[arithmetic]
+        self._tree = parse(expression, d)
+        self._channels = [Channel.read(c, d) for c in channels]
+        self._kernels = [Kernel.read(k) for k in kernels]
+        self._products = [Product.read(p, self._kernels) for p in products]
+        self._reductions = [Reduction.read(r, d, self._channels, self._products) for r in reductions]
+        shapes = [(k.x_size, k.y_size) for k in self._kernels]
+        self.coefficients = nn.ParameterList(nn.Parameter(torch.zeros(s, dtype=self.inside)) for s in shapes)
+        self._add_constants()
+
+    @property
+    def latent_dimension(self) -> int:
+        """d': the number of summed features."""
+        return sum(len(c.support) for c in self._channels)
+
+    # ---- φ and Σ
+
+    def summarise(self, z: Tensor, weights: Tensor | None = None, attention_mask: Tensor | None = None) -> Summary:
+        """Σ over sources z (batch, m, d), each counted `weights` ≥ 0 times."""
+        check_tokens("ExpressionSumformer.summarise", z, self.d)
+        keep = keep_from_attention_mask("ExpressionSumformer.summarise", z, attention_mask)
+        return self._summarise(z, weights, keep)
+
+    def _summarise(self, z: Tensor, weights: Tensor | None, keep: Tensor | None) -> Summary:
+        z, w = self._padded(z.to(self.inside), keep), self._weights(z, weights, keep)
+        count = w.sum(dim=1)
+        slab = self._slab(z)
+        pieces = zip(z.split(slab, dim=1), w.split(slab, dim=1), strict=True) if slab else [(z, w)]
+        partial = [self._partial_sums(piece, weight) for piece, weight in pieces]
+        depth = levels(MAX_TOKENS, self.group) - 1
+        return Summary(sum_groups(torch.cat(partial, dim=1), self.group, depth), count)
+
+    def _partial_sums(self, z: Tensor, w: Tensor) -> Tensor:
+        """(batch, s, d) → (batch, ⌈s/group⌉, d'): one row per group of tokens."""
+        tables = self._tables(z, self.y_degrees)
+        blocks = []
+        for i, channel in enumerate(self._channels):
+            factor = w if channel.is_one else w * self._scalar(channel.factor, y=z)
+            left = pad_to_multiple(tables[0] * factor.unsqueeze(-1), self.group).unflatten(1, (-1, self.group))
+            right = pad_to_multiple(self._suffixes(i, tables), self.group).unflatten(1, (-1, self.group))
+            blocks.append((left.transpose(2, 3) @ right).flatten(2).index_select(-1, self._index(f"feature_{i}")))
+        return torch.cat(blocks, dim=-1) if blocks else z.new_zeros(z.shape[0], 1, 0)
+
+    def _suffixes(self, i: int, tables: list[Tensor]) -> Tensor:
+        """The distinct products of T over all coordinates but the first that channel i needs."""
+        right = tables[0].new_ones(*tables[0].shape[:2], 1)
+        for c in range(1, self.d):
+            column = tables[c].index_select(-1, self._index(f"suffix_{i}_{c}"))
+            right = column if c == 1 else right * column
+        return right
+
+    # ---- ψ
+
+    def psi_of(self, x: Tensor, state: Summary) -> Tensor:
+        """ψ(x_i, Σ) for queries x (batch, n, d), which need not be the sources."""
+        x = x.to(self.inside)
+        contracted = self._contract(state)
+        slab = self._slab(x)
+        pieces = [x] if not slab else list(x.split(slab, dim=1))
+        out = [self._psi(piece, state, contracted) for piece in pieces]
+        return torch.cat(out, dim=1).to(self.outside)
+
+    def forward(self, x: Tensor, attention_mask: Tensor | None = None) -> Tensor:
+        check_tokens("ExpressionSumformer", x, self.d)
+        keep = keep_from_attention_mask("ExpressionSumformer", x, attention_mask)
+        x = self._padded(x, keep)
+        return zero_padding(self.psi_of(x, self._summarise(x, None, keep)), keep)
+
+    def _psi(self, x: Tensor, state: Summary, contracted: list[Tensor]) -> Tensor:
+        ops = NetworkOperations(self.inside, x.device)
+        tables = self._tables(x, self.x_degrees)
+        means = [self._evaluate(rows, q) for rows, q in self._rows(tables, contracted)]
+        count = state.count[:, None, None]
+        values: dict[Reduce, Tensor] = {}
+        env = Environment(x=x, reduce=values.__getitem__)
+        for reduction in self._reductions:
+            others = reduction.node.kind.endswith("others")
+            own_means = self._own_means(x) if others else None
+            columns = []
+            for terms in reduction.components:
+                total = own = None
+                for term in terms:
+                    factor = evaluate(term.own, ops, env)
+                    value = factor * means[term.product][..., term.series, None]
+                    total = value if total is None else total + value
+                    if own_means is not None:
+                        value = factor * own_means[term.product][..., term.series, None]
+                        own = value if own is None else own + value
+                columns.append(self._finish(reduction.node, x, count, total, own))
+            values[reduction.node] = ops.cat(columns)
+        return evaluate(self._tree, ops, env).expand(*x.shape[:2], self._tree.width)
+
+    def _finish(self, node: Reduce, x: Tensor, count: Tensor, mean: Tensor | None, own: Tensor | None) -> Tensor:
+        """mean | n·mean | n·mean − own | (n·mean − own)/(n − 1)."""
+        if mean is None:
+            return x.new_zeros(*x.shape[:2], 1)
+        if node.kind == "mean":
+            return mean
+        if node.kind == "sum":
+            return count * mean
+        rest = count * mean if own is None else count * mean - own
+        return rest if node.kind == "sum_others" else rest / (count - 1)
+
+    # ---- the mean of each series, contracted with the kernels' coefficients
+
+    def _contract(self, state: Summary) -> list[Tensor]:
+        """Σ → for each product the tensor Q (batch, X_1, …, X_g, series)."""
+        mean = state.total / state.count.unsqueeze(-1)
+        return self._contract_mean(mean)
+
+    def _contract_mean(self, mean: Tensor) -> list[Tensor]:
+        out = []
+        extended = torch.cat([mean, torch.ones_like(mean[:, :1])], dim=-1)  # the last column is T_0 of channel 1
+        for j, product in enumerate(self._products):
+            q = extended.index_select(-1, self._index(f"gather_{j}")) * self._constant(f"scale_{j}")
+            q = q.unflatten(-1, (-1, self._widths[j])).sum(-1)  # p ⊛ Σ: (batch, series · support)
+            q = q.unflatten(-1, (product.series_count, -1))
+            full = q.new_zeros(*q.shape[:2], prod(product.y_shape)).index_copy(-1, self._index(f"support_{j}"), q)
+            full = full.unflatten(-1, product.y_shape)
+            for kernel in product.kernels:
+                full = torch.tensordot(full, self.coefficients[kernel].T, dims=([2], [0]))
+            out.append(full.movedim(1, -1))
+        return out
+
+    def _rows(self, tables: list[Tensor], contracted: list[Tensor]) -> list[tuple[list[Tensor], Tensor]]:
+        """For each product the tables of its kernels' x-features, (batch, s, X_g) each."""
+        out = []
+        for product, q in zip(self._products, contracted, strict=True):
+            rows = []
+            for kernel in (self._kernels[k] for k in product.kernels):
+                row = tables[kernel.coordinates[0]][..., : kernel.x_degrees[0] + 1]
+                for c, degree in zip(kernel.coordinates[1:], kernel.x_degrees[1:], strict=True):
+                    row = (row.unsqueeze(-1) * tables[c][..., None, : degree + 1]).flatten(-2)
+                rows.append(row)
+            out.append((rows, q))
+        return out
+
+    def _evaluate(self, rows: list[Tensor], q: Tensor) -> Tensor:
+        """Σ_α T_α(u) Q_α → (batch, s, series), or (batch, 1, series) without kernels."""
+        if not rows:
+            return q
+        value = (rows[0] @ q.flatten(2)).unflatten(-1, q.shape[2:])
+        for row in rows[1:]:
+            value = (row.reshape(*row.shape, *([1] * (value.dim() - 3))) * value).sum(2)
+        return value
+
+    def _own_means(self, x: Tensor) -> list[Tensor]:
+        """The series at the own token alone, Σ replaced by φ(x_i): what …_others leave out."""
+        batch, s = x.shape[:2]
+        ones = x.new_ones(batch * s, 1)
+        flat = x.reshape(batch * s, 1, self.d)
+        features = self._single(flat, ones)
+        tables = self._tables(flat, self.x_degrees)
+        contracted = self._contract_mean(features)
+        means = [self._evaluate(rows, q) for rows, q in self._rows(tables, contracted)]
+        return [m.reshape(batch, s, -1) for m in means]
+
+    def _single(self, z: Tensor, w: Tensor) -> Tensor:
+        """φ of one token per row, (rows, d')."""
+        tables = self._tables(z, self.y_degrees)
+        blocks = []
+        for i, channel in enumerate(self._channels):
+            factor = w if channel.is_one else w * self._scalar(channel.factor, y=z)
+            outer = (tables[0] * factor.unsqueeze(-1)).transpose(1, 2) @ self._suffixes(i, tables)
+            blocks.append(outer.flatten(1).index_select(-1, self._index(f"feature_{i}")))
+        return torch.cat(blocks, dim=-1) if blocks else z.new_zeros(z.shape[0], 0)
+
+    # ---- small things
+
+    def _tables(self, z: Tensor, degrees: list[int]) -> list[Tensor]:
+        t = ((z - self._constant("centre_")) * self._constant("inverse_radius")).clamp(-1, 1)
+        return [chebyshev_table(t[..., c], degrees[c]) for c in range(self.d)]
+
+    def _scalar(self, node: Any, y: Tensor) -> Tensor:
+        value = evaluate(node, NetworkOperations(self.inside, y.device), Environment(y=y))
+        return value[..., 0].expand(y.shape[:2])
+
+    def _padded(self, x: Tensor, keep: Tensor | None) -> Tensor:
+        """Padding is moved to the box's centre, where every factor is defined; its weight is 0."""
+        return x if keep is None else torch.where(keep.unsqueeze(-1), x, self._constant("centre_").to(x.dtype))
+
+    def _weights(self, z: Tensor, weights: Tensor | None, keep: Tensor | None) -> Tensor:
+        w = z.new_ones(z.shape[:2], dtype=self.inside) if weights is None else weights.to(self.inside)
+        if w.shape != z.shape[:2]:
+            raise InputError(f"summarise: expected weights of shape {tuple(z.shape[:2])}, got {tuple(w.shape)}")
+        return w if keep is None else torch.where(keep, w, torch.zeros((), dtype=self.inside, device=w.device))
+
+    def _slab(self, x: Tensor) -> int:
+        """Tokens evaluated at a time, a multiple of the group; 0 for all at once under torch.compile and export."""
+        if torch.compiler.is_compiling():
+            return 0
+        features = [len(c.suffixes) + self.y_degrees[0] + 1 for c in self._channels]
+        whole = any(r.node.kind.endswith("others") for r in self._reductions)  # the own term needs all of Q per token
+        rows = [p.x_total * p.series_count if whole or len(p.parts) < 2 else _row_width(p) for p in self._products]
+        widest = max([1, *features, *rows])
+        tokens = max(1, SLAB_ELEMENTS // (widest * x.shape[0]))
+        slab = max(1, tokens // self.group) * self.group
+        return 0 if slab >= x.shape[1] else slab
+
+    def _add_constants(self) -> None:
+        """Everything that follows from the configuration: index maps and rounded constants, not saved."""
+        self.y_degrees = [max([0, *(c.degrees[k] for c in self._channels)]) for k in range(self.d)]
+        self.x_degrees = [max([0, *(k.x_degree(c) for k in self._kernels)]) for c in range(self.d)]
+        reals = {"centre_": self.centre, "inverse_radius": [str(1 / Fraction(r)) for r in self.radius]}
+        for name, values in reals.items():
+            exact = torch.tensor([float(Fraction(v)) for v in values], dtype=torch.float64)
+            self.register_buffer(f"_{name}", exact.to(self.inside), persistent=False)
+        for i, channel in enumerate(self._channels):
+            self._register(f"feature_{i}", channel.flat_index())
+            for c in range(1, self.d):
+                self._register(f"suffix_{i}_{c}", channel.suffix_column(c))
+        offsets = [sum(len(c.support) for c in self._channels[:i]) for i in range(len(self._channels))]
+        self._widths = []
+        for j, product in enumerate(self._products):
+            gather, scale, width = product.shift_plan(self._channels, offsets, self.latent_dimension)
+            self._widths.append(width)
+            self._register(f"gather_{j}", gather)
+            self._register(f"support_{j}", product.support_index())
+            self.register_buffer(f"_scale_{j}", torch.tensor(scale, dtype=torch.float64).to(self.inside), persistent=False)
+
+    def _register(self, name: str, values: Sequence[int]) -> None:
+        self.register_buffer(f"_{name}", torch.tensor(list(values), dtype=torch.long), persistent=False)
+
+    def _index(self, name: str) -> Tensor:
+        value: Tensor = getattr(self, f"_{name}")
+        return value
+
+    _constant = _index
+
+    def extra_repr(self) -> str:
+        return f"ℝ^{{n×{self.d}}} → ℝ^{{n×{self._tree.width}}}, {self.expression}, d' = {self.latent_dimension}, {self.arithmetic}"
+
+
+def _row_width(product: Product) -> int:
+    """Numbers held per token while Σ_α T_α(u) Q_α is contracted kernel by kernel."""
+    first = product.parts[0].x_size
+    return first + product.x_total // first * product.series_count

@@ -1,0 +1,76 @@
+"""A 2.6: head(X) = a(X W_Q)(a(X W_K)ᵀ(X W_V)), a the positive random features of `random_features.py`. Cost O(nk).
+
+`PerformerAttention` is this head as defined: no row normalisation, no 1/√d. `FavorAttention` is the one of practice.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from sumformer.nn.layer import check_positive
+from sumformer.nn.multi_head import MultiHead
+from sumformer.nn.random_features import iid_omega, log_positive_features, orthogonal_omega, positive_features
+
+
+class PerformerAttention(MultiHead):
+    """a(X W_Q)(a(X W_K)ᵀ(X W_V)) per head, then W_O: on average Σ_j exp(q_i·k_j) v_j.
+
+    ω, (k, d_head) ~ N(0, I), is drawn from `seed`, shared by the heads and saved with the weights.
+    """
+
+    omega: Tensor
+
+    def __init__(self, d_model: int, k: int, nhead: int = 1, d_head: int | None = None, seed: int = 0) -> None:
+        super().__init__(d_model, nhead, d_head)
+        check_positive("PerformerAttention", k=k)
+        self.k, self.seed = k, seed
+        self.register_buffer("omega", iid_omega(k, self.d_head, seed))
+
+    def formula(self, x: Tensor, keep: Tensor | None) -> Tensor:
+        a_q, a_k = (positive_features(y, self.omega) for y in (self.queries(x), self.keys(x)))
+        # Padding has value 0, and there is no normaliser for it to enter: `keep` is not needed.
+        return self.join(a_q @ (a_k.mT @ self.values(x).to(a_k.dtype)), x)
+
+    def extra_repr(self) -> str:
+        return f"{super().extra_repr()}, k={self.k}, seed={self.seed}"
+
+
+class FavorAttention(MultiHead):
+    """FAVOR+: D⁻¹ a(Q)(a(K)ᵀV) with D = diag(a(Q) a(K)ᵀ1), Q = X W_Q / d^{1/4}, K = X W_K / d^{1/4}, V = X W_V.
+
+    An estimate of softmax attention with 1/√d, d the size of a head (Choromanski et al. 2021). ω has orthogonal rows;
+    it is drawn from `seed`, shared by the heads and saved with the weights.
+    """
+
+    omega: Tensor
+
+    def __init__(self, d_model: int, k: int, nhead: int = 1, d_head: int | None = None, seed: int = 0) -> None:
+        super().__init__(d_model, nhead, d_head)
+        check_positive("FavorAttention", k=k)
+        self.k, self.seed = k, seed
+        self.register_buffer("omega", orthogonal_omega(k, self.d_head, seed))
+
+    def formula(self, x: Tensor, keep: Tensor | None) -> Tensor:
+        return self.join(favor(self.queries(x), self.keys(x), self.values(x), self.omega, keep), x)
+
+    def extra_repr(self) -> str:
+        return f"{super().extra_repr()}, k={self.k}, seed={self.seed}"
+
+
+def favor(q: Tensor, k: Tensor, v: Tensor, omega: Tensor, keep: Tensor | None = None) -> Tensor:
+    """D⁻¹ a(q)(a(k)ᵀ v) after dividing q and k by d^{1/4}, in float32 or wider. `keep` (batch, n) marks the real keys.
+
+    Feature i of the keys is divided by its largest value e^{m_i}, feature i of the queries multiplied by it, and each
+    query by a constant that D⁻¹ cancels: nothing overflows and D ≥ 1, with no ε added anywhere.
+    """
+    quarter = q.shape[-1] ** -0.25
+    log_q, log_k = log_positive_features(q * quarter, omega), log_positive_features(k * quarter, omega)
+    if keep is not None:
+        log_k = torch.where(keep[:, None, :, None], log_k, -torch.inf)
+    m = log_k.detach().amax(-2, keepdim=True)
+    m = torch.where(m == -torch.inf, 0.0, m)
+    a_k, log_q = (log_k - m).exp(), log_q + m
+    a_q = (log_q - log_q.detach().amax(-1, keepdim=True)).exp()
+    normaliser = a_q @ a_k.sum(-2).unsqueeze(-1)
+    return a_q @ (a_k.mT @ v.to(a_k.dtype)) / torch.where(normaliser > 0, normaliser, 1.0)

@@ -1,0 +1,83 @@
+"""X ↦ X + p(r), r = 0, 1, … the rank of each token among the real ones.
+
+IndexPositions        p(r) = stride · r · (1, …, 1)                         the papers' additive index
+SinusoidalPositions   p(r)_{2i} = sin(r / base^{2i/d}),  p(r)_{2i+1} = cos(r / base^{2i/d})
+LearnedPositions      p(r) = row r of a learned table
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from sumformer.nn.layer import Layer, check_positive
+from sumformer.nn.token_order import check_fits, ranks
+
+
+class IndexPositions(Layer):
+    """p(r) = stride · r in every coordinate: with stride 1, tokens of [0, 1]^d go to disjoint boxes [r, r + 1]^d."""
+
+    def __init__(self, stride: float = 1.0) -> None:
+        super().__init__()
+        self.stride = stride
+
+    @property
+    def equivariant(self) -> bool:
+        return False
+
+    def formula(self, x: Tensor, keep: Tensor | None) -> Tensor:
+        return x + (self.stride * ranks(x, keep).to(_wide(x))).unsqueeze(-1).to(x.dtype)
+
+    def extra_repr(self) -> str:
+        return f"x_r + {self.stride}·r"
+
+
+class SinusoidalPositions(Layer):
+    """p(r)_{2i} = sin(r / base^{2i/d}), p(r)_{2i+1} = cos(r / base^{2i/d}) (Vaswani et al. 2017), any length."""
+
+    def __init__(self, d_model: int, base: float = 10000.0) -> None:
+        super().__init__()
+        check_positive("SinusoidalPositions", d_model=d_model)
+        self.d_model, self.base = d_model, base
+        self.width = d_model
+
+    @property
+    def equivariant(self) -> bool:
+        return False
+
+    def formula(self, x: Tensor, keep: Tensor | None) -> Tensor:
+        even = torch.arange(0, self.d_model, 2, device=x.device, dtype=_wide(x))
+        frequency = self.base ** (-even / self.d_model)
+        angle = ranks(x, keep).to(_wide(x)).unsqueeze(-1) * frequency
+        waves = torch.stack((angle.sin(), angle.cos()), -1).flatten(-2)
+        return x + waves[..., : self.d_model].to(x.dtype)
+
+    def extra_repr(self) -> str:
+        return f"ℝ^{{n×{self.d_model}}} → ℝ^{{n×{self.d_model}}}, base {self.base}"
+
+
+class LearnedPositions(Layer):
+    """p(r) = table[r] for up to `n_max` real tokens, drawn from N(0, std²)."""
+
+    def __init__(self, n_max: int, d_model: int, std: float = 0.02) -> None:
+        super().__init__()
+        check_positive("LearnedPositions", n_max=n_max, d_model=d_model)
+        self.n_max, self.d_model, self.std = n_max, d_model, std
+        self.width = d_model
+        self.table = nn.Parameter(torch.randn(n_max, d_model) * std)
+
+    @property
+    def equivariant(self) -> bool:
+        return False
+
+    def formula(self, x: Tensor, keep: Tensor | None) -> Tensor:
+        check_fits("LearnedPositions", x, keep, self.n_max)
+        return x + self.table[ranks(x, keep)]
+
+    def extra_repr(self) -> str:
+        return f"ℝ^{{n×{self.d_model}}} → ℝ^{{n×{self.d_model}}}, n ≤ {self.n_max}"
+
+
+def _wide(x: Tensor) -> torch.dtype:
+    """Ranks past 256 are not exact in bfloat16: positions are computed in float32 or wider."""
+    return torch.promote_types(x.dtype, torch.float32)

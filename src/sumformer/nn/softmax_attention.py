@@ -1,0 +1,37 @@
+"""A 2.1–2.2: head(X) = ρ((X W_Q)(X W_K)ᵀ/√d) X W_V,   SoftmaxAttention(X) = [head_1, …, head_h] W_O."""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from sumformer.nn.attend import attend
+from sumformer.nn.multi_head import MultiHead
+from sumformer.nn.normalisers import Normaliser, Softmax
+
+
+class SoftmaxAttention(MultiHead):
+    """`nhead` heads of size `d_head` (default d_model / nhead), all attending to all. Cost O(n²).
+
+    `normaliser` is ρ, softmax unless another one is given. d in √d is the size of a head; `scale=False` leaves the
+    division out, and `query_bias=True` adds a bias to X W_Q, as the construction of Y does. No other biases.
+    """
+
+    def __init__(
+        self,
+        d_model: int,
+        nhead: int = 1,
+        d_head: int | None = None,
+        normaliser: Normaliser | None = None,
+        query_bias: bool = False,
+        scale: bool = True,
+    ) -> None:
+        super().__init__(d_model, nhead, d_head, query_bias)
+        self.normaliser = Softmax() if normaliser is None else normaliser
+        self.scale = scale
+
+    def formula(self, x: Tensor, keep: Tensor | None) -> Tensor:
+        scale = self.d_head**-0.5 if self.scale else 1.0
+        return self.join(attend(self.queries(x), self.keys(x), self.values(x), self.normaliser, scale, keep), x)
+
+    def extra_repr(self) -> str:
+        return f"{super().extra_repr()}, scale={self.scale}"

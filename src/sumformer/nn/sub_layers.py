@@ -1,0 +1,46 @@
+"""The two sub-layers of a block, each with what practice puts around it: D Att(N_1 X) and D FC(N_2 X)."""
+
+from __future__ import annotations
+
+from abc import ABC
+
+from torch import Tensor, nn
+
+from sumformer.nn.layer import Layer
+
+
+class SubLayers(Layer, ABC):
+    """`attention` is any layer that takes `key_padding_mask`; `feed_forward` any token-wise module.
+
+    Bare unless `attention_norm` and `feed_forward_norm` (token-wise modules, nn.LayerNorm say) or `dropout` are given.
+    """
+
+    def __init__(
+        self,
+        attention: nn.Module,
+        feed_forward: nn.Module,
+        attention_norm: nn.Module | None = None,
+        feed_forward_norm: nn.Module | None = None,
+        dropout: float = 0.0,
+    ) -> None:
+        super().__init__()
+        self.attention, self.feed_forward, self.dropout = attention, feed_forward, dropout
+        self.attention_norm, self.feed_forward_norm = attention_norm, feed_forward_norm
+        self.drop = nn.Dropout(dropout) if dropout else nn.Identity()
+
+    @property
+    def equivariant(self) -> bool:
+        """As its sub-layers; an attention that does not say is not taken to be."""
+        return bool(getattr(self.attention, "equivariant", False) and getattr(self.feed_forward, "equivariant", True))
+
+    def att(self, x: Tensor, keep: Tensor | None) -> Tensor:
+        """D Att(N_1 x)."""
+        normed = x if self.attention_norm is None else self.attention_norm(x)
+        out: Tensor = self.drop(self.attention(normed, key_padding_mask=None if keep is None else ~keep))
+        return out
+
+    def fc(self, x: Tensor) -> Tensor:
+        """D FC(N_2 x)."""
+        normed = x if self.feed_forward_norm is None else self.feed_forward_norm(x)
+        out: Tensor = self.drop(self.feed_forward(normed))
+        return out

@@ -1,0 +1,83 @@
+"""name(arguments) ↦ node: the functions of the language, how many arguments each takes, and help with wrong names."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Sequence
+from typing import cast, get_args
+
+from sumformer.errors import TargetError
+from sumformer.targets.node import Node
+from sumformer.targets.tree import (
+    Cat,
+    Dot,
+    Extremum,
+    ExtremumOp,
+    Function,
+    Norm,
+    Norm2,
+    Reduce,
+    ReduceKind,
+    Total,
+    Unary,
+)
+
+_OF_ONE: dict[str, Callable[[Node], Node]] = {"norm2": Norm2, "norm": Norm, "total": Total}
+FUNCTIONS = (*get_args(Function), *get_args(ReduceKind), *_OF_ONE, "dot", "cat")
+
+_ELSEWHERE = {
+    "softmax": "exp(x)/sum(exp(y))",
+    "average": "mean",
+    "relu": "max(0, …)",
+    "pow": "**",
+    "square": "**2",
+    "var": "mean((y - mean(y))**2)",
+    "ln": "log",
+    "len": "--tokens N: the number of tokens has no name",
+    "n": "--tokens N: the number of tokens has no name",
+    "pi": "3.141592653589793",
+    "e": "exp(1)",
+    "X": "x",
+    "Y": "y",
+}
+
+
+def is_function(name: str) -> bool:
+    return name in FUNCTIONS
+
+
+def explain_name(name: str) -> str:
+    """Why `name` is no name of the language, with the nearest one."""
+    close = difflib.get_close_matches(name.lower()[:40], (*FUNCTIONS, "x", "y"), n=1)
+    instead = _ELSEWHERE.get(name) or (close[0] if close else None)
+    hint = f"; did you mean {instead}?" if instead else ""
+    return f"unknown name '{name[:40]}': expected x, y or one of {', '.join(FUNCTIONS)}{hint}"
+
+
+def build_call(name: str, arguments: Sequence[Node]) -> Node:
+    """The node of `name(*arguments)`."""
+    if name in ("max", "min"):
+        _count(name, arguments, (1, 2), f"; nest them: {name}(a, {name}(b, c))")
+        if len(arguments) == 2:
+            return Extremum(cast(ExtremumOp, name), *arguments)
+        return Reduce(cast(ReduceKind, name), arguments[0])
+    if name == "cat":
+        return Cat(tuple(arguments))
+    if name == "dot":
+        _count(name, arguments, (2,))
+        return Dot(*arguments)
+    _count(name, arguments, (1,))
+    if name in _OF_ONE:
+        return _OF_ONE[name](arguments[0])
+    if name in get_args(ReduceKind):
+        return Reduce(cast(ReduceKind, name), arguments[0])
+    if name in get_args(Function):
+        return Unary(cast(Function, name), arguments[0])
+    raise TargetError(explain_name(name))
+
+
+def _count(name: str, arguments: Sequence[Node], allowed: tuple[int, ...], hint: str = "") -> None:
+    if len(arguments) not in allowed:
+        wanted = " or ".join(str(n) for n in allowed)
+        plural = "s" if allowed[-1] > 1 else ""
+        raise TargetError(f"{name}(…) expected {wanted} argument{plural}, got {len(arguments)}{hint}")

@@ -1,0 +1,228 @@
+"""K̃ = Σ_{α,β} A_{αβ} T_α(u) T_β(v) with a proved sup |K − K̃|.
+
+|K − K̃| ≤ R_N + ‖I_N K − K̃‖:
+  R_N = Σ_v Λ^{v−1} min_ρ 4 M_v(ρ) ρ^{−N}/(ρ−1), the error of interpolation at a degree N high enough not to matter;
+  ‖I_N K − K̃‖ the sup of a polynomial, known by its coefficients: bounded on a grid of Chebyshev points.
+K̃ is I_N K cut to a lower degree (the dropped part is what is bounded), its coefficients rounded to the network's dtype.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from sumformer.algebra import chebyshev
+from sumformer.algebra.interval import Interval, concatenate
+from sumformer.algebra.interval_operations import IntervalOperations
+from sumformer.algebra.rounding import FloatArray, sum_up
+from sumformer.algebra.tracked import INFLATE
+from sumformer.errors import DomainError, RefusedError
+from sumformer.targets import Node, to_source
+from sumformer.targets.domain import Box
+from sumformer.targets.evaluate import Environment, evaluate
+from sumformer.theorems.alberti_2023.components import coordinates
+from sumformer.theorems.alberti_2023.ellipse import ellipse_candidates, ellipse_maximum
+
+LADDER = {
+    1: (8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256),
+    2: (6, 8, 10, 12, 14, 16, 20, 24, 28, 32, 40),
+    3: (4, 6, 8, 10, 12),
+}
+CRUMBS = 6  # degrees above the cut whose dropped part is bounded on a grid when there are more than two variables
+GRID_BUDGET = 20_000_000
+CELLS = {1: 64, 2: 10, 3: 5}
+
+
+@dataclass(frozen=True)
+class Ellipse:
+    """The ellipse that gives E_v, and the bound M of |K| in it."""
+
+    variable: int
+    rho: float
+    maximum: float
+
+
+@dataclass(frozen=True)
+class Truncation:
+    """The kept coefficients (x-axes first), rounded to the network's dtype, and what was dropped or rounded away."""
+
+    coefficients: FloatArray
+    dropped: float
+
+    def matrix(self) -> FloatArray:
+        """A as (x-features, y-features)."""
+        k = self.coefficients.ndim // 2
+        rows = int(np.prod(self.coefficients.shape[:k]))
+        return self.coefficients.reshape(rows, -1)
+
+
+@dataclass
+class Interpolant:
+    """I_N K on [−1, 1]^{2k} with the remainder R_N; `truncate` cuts it down."""
+
+    kernel: Node
+    coordinates: tuple[int, ...]
+    coefficients: FloatArray
+    remainder: float
+    coefficient_error: float
+    ellipses: tuple[Ellipse, ...]
+    range: tuple[float, float]
+    _cache: dict[tuple[int, str], Truncation] = field(default_factory=dict)
+
+    @property
+    def degree(self) -> int:
+        return self.coefficients.shape[0] - 1
+
+    def estimate(self, degree: int) -> float:
+        """A quick, unproved guess of what cutting to `degree` drops; only to order trials."""
+        if degree >= self.degree:
+            return 0.0
+        rest = self._rest(self._cut(degree))
+        points = [np.cos(np.linspace(0, np.pi, 5 if rest.ndim > 2 else 41))] * rest.ndim
+        return float(np.abs(chebyshev.evaluate(rest, points)).max())
+
+    def truncate(self, degree: int, dtype: str) -> Truncation:
+        """Cut to `degree` in every coordinate and round to `dtype`."""
+        key = (degree, dtype)
+        if key not in self._cache:
+            kept = self._cut(min(degree, self.degree)).astype(dtype).astype(np.float64)
+            rest = self._rest(kept)
+            # what the subtraction rounds, and what is not known of each coefficient
+            unknown = sum_up(np.abs(self.coefficients)) * 2.0**-52 + self.coefficient_error * self.coefficients.size
+            dropped = (self._sup_norm(rest, kept.shape[0] - 1) + unknown) * INFLATE
+            self._cache[key] = Truncation(kept, dropped)
+        return self._cache[key]
+
+    def _sup_norm(self, rest: FloatArray, degree: int) -> float:
+        """sup |rest|; in many variables the high degrees, which hardly matter, are bounded by their mass alone."""
+        if rest.ndim <= 2 or degree + CRUMBS >= self.degree:
+            return chebyshev.sup_norm_bound(rest, budget=GRID_BUDGET)
+        crumbs = rest.copy()
+        low = tuple(slice(0, degree + CRUMBS + 1) for _ in rest.shape)
+        crumbs[low] = 0.0
+        return chebyshev.sup_norm_bound(rest[low], budget=GRID_BUDGET) + sum_up(np.abs(crumbs))
+
+    def _cut(self, degree: int) -> FloatArray:
+        return self.coefficients[tuple(slice(0, degree + 1) for _ in self.coefficients.shape)]
+
+    def _rest(self, kept: FloatArray) -> FloatArray:
+        rest = self.coefficients.copy()
+        rest[tuple(slice(0, n) for n in kept.shape)] -= kept
+        return rest
+
+
+def interpolate(kernel: Node, box: Box, tolerance: float) -> Interpolant:
+    """I_N K at the first degree N of the ladder whose remainder is ≤ tolerance; refuses what is not analytic."""
+    coords = tuple(sorted(coordinates(kernel)))
+    k = len(coords)
+    if k not in LADDER:
+        raise RefusedError(
+            "route sums: a kernel mixes too many coordinates",
+            [f"{to_source(kernel)} mixes {k} coordinates at once; at most {max(LADDER)} can be interpolated"],
+        )
+    maxima = _Maxima(kernel, box, coords)
+    for degree in LADDER[k]:
+        remainder, ellipses = _remainder(maxima, degree)
+        if remainder <= tolerance:
+            break
+    else:
+        raise RefusedError(
+            "route sums: the interpolation degree this needs is beyond the budget",
+            [f"{to_source(kernel)} at degree {LADDER[k][-1]} has remainder {remainder:.1e}, wanted {tolerance:.1e}"],
+            reachable=remainder,
+        )
+    values = _at_nodes(kernel, box, coords, degree)
+    middle = (values.lo + values.hi) / 2
+    value_error = float(np.maximum(values.hi - middle, middle - values.lo).max()) * INFLATE
+    magnitude = float(np.abs(middle).max())
+    tensor = chebyshev.coefficients(middle)
+    error = chebyshev.coefficient_error(middle.shape, magnitude, value_error)
+    return Interpolant(kernel, coords, tensor, remainder, error, ellipses, kernel_range(kernel, box, coords))
+
+
+class _Maxima:
+    """M_v(ρ), computed when asked for: all ellipses for the first variable, for the others the one that served it."""
+
+    def __init__(self, kernel: Node, box: Box, coords: tuple[int, ...]) -> None:
+        self.kernel, self.box, self.coords = kernel, box, coords
+        self.known: dict[tuple[int, float], float | None] = {}
+
+    def at(self, variable: int, rho: float) -> float | None:
+        key = (variable, rho)
+        if key not in self.known:
+            maximum = ellipse_maximum(self.kernel, self.box, self.coords, variable, rho)
+            self.known[key] = maximum if maximum is not None and maximum < 1e250 else None
+        return self.known[key]
+
+    def all(self, variable: int) -> list[Ellipse]:
+        found = []
+        for rho in ellipse_candidates():
+            maximum = self.at(variable, rho)
+            if maximum is None:
+                break
+            found.append(Ellipse(variable, rho, maximum))
+        if not found:
+            where = f"coordinate {self.coords[variable % len(self.coords)]} of {'xy'[variable // len(self.coords)]}"
+            source = to_source(self.kernel)
+            raise DomainError(f"{source} could not be shown analytic near the box {self.box} in {where}", source)
+        return found
+
+    def best(self, variable: int, degree: int, like: Ellipse | None) -> Ellipse:
+        same = None if like is None else self.at(variable, like.rho)
+        if like is not None and same is not None and same <= 100 * like.maximum:
+            return Ellipse(variable, like.rho, same)
+        return min(self.all(variable), key=lambda e: chebyshev.ellipse_remainder(e.maximum, e.rho, degree))
+
+
+def _remainder(maxima: _Maxima, degree: int) -> tuple[float, tuple[Ellipse, ...]]:
+    """R_N = Σ_v Λ^{v−1} E_v and the ellipses that give it."""
+    total, factor = 0.0, 1.0
+    chosen: list[Ellipse] = []
+    for variable in range(2 * len(maxima.coords)):
+        best = maxima.best(variable, degree, chosen[0] if chosen else None)
+        total += factor * chebyshev.ellipse_remainder(best.maximum, best.rho, degree)
+        factor *= chebyshev.lebesgue(degree)
+        chosen.append(best)
+    return total * INFLATE, tuple(chosen)
+
+
+def _at_nodes(kernel: Node, box: Box, coords: tuple[int, ...], degree: int) -> Interval:
+    """K at the Chebyshev nodes, as intervals that hold the value at the exact nodes."""
+    t = chebyshev.nodes(degree)
+    near = Interval(t - chebyshev.COSINE_ERROR, t + chebyshev.COSINE_ERROR)
+    axes = [near] * (2 * len(coords))
+    return _on_grid(kernel, box, coords, axes)
+
+
+def kernel_range(kernel: Node, box: Box, coords: tuple[int, ...]) -> tuple[float, float]:
+    """An enclosure of {K(x, y)} over the box, on cells."""
+    cells = CELLS[len(coords)]
+    edges = np.linspace(-1.0, 1.0, cells + 1)
+    cell = Interval(edges[:-1], edges[1:])
+    values = _on_grid(kernel, box, coords, [cell] * (2 * len(coords)))
+    return float(values.lo.min()), float(values.hi.max())
+
+
+def _on_grid(kernel: Node, box: Box, coords: tuple[int, ...], axes: list[Interval]) -> Interval:
+    """K on the tensor grid of t-intervals `axes` (x-coordinates first), shape = the axes' lengths."""
+    k = len(coords)
+    shape = tuple(axis.shape[0] for axis in axes)
+    tokens = []
+    for side in range(2):
+        columns = []
+        for c in range(box.d):
+            centre = Interval.from_fraction(box.centre[c])
+            if c not in coords:
+                columns.append((centre + Interval.point(np.zeros(shape)))[..., None])
+                continue
+            axis = side * k + coords.index(c)
+            placed = [1] * (2 * k)
+            placed[axis] = shape[axis]
+            t = Interval(axes[axis].lo.reshape(placed), axes[axis].hi.reshape(placed)).broadcast_to(shape)
+            columns.append((centre + Interval.from_fraction(box.radius[c]) * t)[..., None])
+        tokens.append(concatenate(columns))
+    value = evaluate(kernel, IntervalOperations(), Environment(x=tokens[0], y=tokens[1]))
+    if not bool(np.all(value.defined)):
+        raise DomainError(f"{to_source(kernel)} is not defined on the whole box {box}", to_source(kernel))
+    return value[..., 0]

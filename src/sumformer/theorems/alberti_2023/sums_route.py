@@ -1,0 +1,159 @@
+"""A 4.1 for targets made of sums: decompose, interpolate what is mixed, cut as far as ε allows, count everything.
+
+f(X)_i = h(x_i, Σ_j k_1(x_i, x_j), …) with analytic k; polynomials written with sums are the case without interpolation
+(route *exact*: the error is rounding only). d' and the bound do not depend on n for means and ratios.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sumformer.errors import DomainError, RefusedError
+from sumformer.targets import Binary, Node, Reduce, postorder
+from sumformer.targets.target import Target
+from sumformer.theorems.alberti_2023.cells import Cells
+from sumformer.theorems.alberti_2023.decomposition import Decomposition, decompose
+from sumformer.theorems.alberti_2023.error_bound import Arithmetic, ErrorBound, Switches
+from sumformer.theorems.alberti_2023.expansion import Grouping
+from sumformer.theorems.alberti_2023.interpolation import Interpolant, interpolate
+from sumformer.theorems.alberti_2023.plan import Plan, make_plan
+
+ACCEPT = 0.9  # of ε: leaves room for a checker whose enclosures are a little wider
+TRIALS = 10
+
+
+@dataclass(frozen=True)
+class Split:
+    """The bound by origin: interpolation remainder, dropped coefficients, rounding."""
+
+    remainder: float
+    dropped: float
+    rounding: float
+
+    @property
+    def total(self) -> float:
+        return self.remainder + self.dropped + self.rounding
+
+
+@dataclass(frozen=True)
+class SumsResult:
+    """A plan whose bound is at most ε."""
+
+    plan: Plan
+    grouping: Grouping
+    split: Split
+
+    @property
+    def exact(self) -> bool:
+        return self.plan.decomposition.polynomial
+
+
+def sums_route(target: Target, epsilon: float, arithmetic: Arithmetic) -> SumsResult:
+    """The smallest network found whose bound is ≤ ε, or a refusal with what is reachable."""
+    results: list[SumsResult] = []
+    refusals: list[RefusedError | DomainError] = []
+    seen: list[Decomposition] = []
+    for grouping in ("split", "joint"):
+        try:
+            decomposition = decompose(target.countless, target.box, grouping)
+            if any(_same(decomposition, other) for other in seen):
+                continue
+            seen.append(decomposition)
+            results.append(_search(target, epsilon, arithmetic, decomposition, grouping))
+        except (RefusedError, DomainError) as error:
+            refusals.append(error)
+    if results:
+        return min(results, key=lambda r: r.plan.latent_dimension)
+    reachable = [e.reachable for e in refusals if isinstance(e, RefusedError) and e.reachable is not None]
+    if not reachable:
+        raise refusals[-1]
+    raise min((e for e in refusals if isinstance(e, RefusedError) and e.reachable), key=lambda e: e.reachable or 0.0)
+
+
+def _same(a: Decomposition, b: Decomposition) -> bool:
+    return [s.components for s in a.sums] == [s.components for s in b.sums]
+
+
+def _search(
+    target: Target, epsilon: float, arithmetic: Arithmetic, decomposition: Decomposition, grouping: Grouping
+) -> SumsResult:
+    """Tolerances in turn: the bound is nearly proportional to the tolerance, so a few trials suffice."""
+    cells = Cells(target.box)
+    ranges_only = 1e300
+    interpolants = {k: interpolate(k, target.box, ranges_only) for k in decomposition.kernels}
+    scales = _scales(decomposition, interpolants)
+    tolerance, best, reachable = epsilon, None, float("inf")
+    for _ in range(TRIALS):
+        interpolants = {
+            k: i if i.remainder <= 0.03 * tolerance * scales[k] else interpolate(k, target.box, 0.01 * tolerance * scales[k])
+            for k, i in interpolants.items()
+        }
+        plan = make_plan(decomposition, interpolants, scales, tolerance, arithmetic.dtype)
+        split = measure(plan, arithmetic, target, cells)
+        reachable = min(reachable, split.total)
+        room = ACCEPT * epsilon - split.rounding
+        if split.total <= ACCEPT * epsilon:
+            if best is None or plan.latent_dimension < best.plan.latent_dimension:
+                best = SumsResult(plan, grouping, split)
+            approximation = split.total - split.rounding
+            if not plan.kernels or approximation > 0.5 * room:
+                break
+            tolerance *= min(0.8 * room / max(approximation, 1e-300), 16.0)
+        elif best is not None:
+            break
+        elif room <= 0 or not plan.kernels:
+            raise RefusedError(
+                f"ε = {epsilon:g} is not reachable in {arithmetic.name} arithmetic: rounding alone is "
+                f"{split.rounding:.2g}",
+                [f"reachable here: ε ≈ {2.5 * split.rounding:.2g}", *_advice(arithmetic)],
+                reachable=2.5 * split.rounding,
+            )
+        else:
+            approximation = split.total - split.rounding
+            shrink = 0.8 * room / approximation if approximation < float("inf") else 0.01
+            tolerance *= min(max(shrink, 1e-4), 0.7)
+    if best is None:
+        raise RefusedError(f"ε = {epsilon:g} was not reached by the sums route", [f"best bound: {reachable:.2g}"], reachable)
+    return best
+
+
+def _advice(arithmetic: Arithmetic) -> list[str]:
+    if arithmetic.name == "float32":
+        return ["dtype='mixed' keeps float32 in and out and computes in float64"]
+    return []
+
+
+def measure(plan: Plan, arithmetic: Arithmetic, target: Target, cells: Cells) -> Split:
+    """The bound and its parts; the parts add up to the bound."""
+
+    def bound(switches: Switches) -> float:
+        return ErrorBound(plan, arithmetic, target.tokens, cells, switches).total()
+
+    total = bound(Switches())
+    if not plan.kernels:
+        return Split(0.0, 0.0, total)
+    try:
+        remainder = bound(Switches(dropped=False, rounding=False))
+        approximation = max(bound(Switches(rounding=False)), remainder)
+    except DomainError:
+        return Split(total, 0.0, 0.0)
+    total = max(total, approximation)
+    return Split(remainder, approximation - remainder, total - approximation)
+
+
+def _scales(decomposition: Decomposition, interpolants: dict[Node, Interpolant]) -> dict[Node, float]:
+    """Errors count relative to the least value of a kernel that is normalised by its own sum, else to its largest."""
+    normalised = {
+        kernel
+        for part in postorder(decomposition.expression)
+        if isinstance(part, Binary) and part.op == "/" and isinstance(part.right, Reduce)
+        for sums in decomposition.sums
+        if sums.reduction == part.right
+        for terms in sums.components
+        for term in terms
+        for kernel in term.kernels
+    }
+    return {
+        k: i.range[0] if k in normalised and i.range[0] > 0 else max(abs(i.range[0]), abs(i.range[1]), 1e-300)
+        for k, i in interpolants.items()
+    }

@@ -1,0 +1,182 @@
+"""construct(target, ε) → Construction(target, network, certificate): the theorem's statement as a function."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+from math import comb
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor
+
+from sumformer.certificates.certificate import CERTIFICATE_FILE, Certificate, ErrorTerm, sha256
+from sumformer.errors import InputError, RefusedError
+from sumformer.nn.expression_sumformer import ARITHMETICS as NETWORK_ARITHMETICS
+from sumformer.nn.expression_sumformer import ExpressionSumformer
+from sumformer.nn.pretrained import CONFIG_FILE, WEIGHTS_FILE
+from sumformer.targets import Node, to_source
+from sumformer.targets.target import Target
+from sumformer.targets.target import target as make_target
+from sumformer.theorems.alberti_2023.build import build
+from sumformer.theorems.alberti_2023.error_bound import ARITHMETICS
+from sumformer.theorems.alberti_2023.sums_route import SumsResult, sums_route
+
+ROUTES = ("exact", "sums")
+SLACK = 1.05  # claimed over computed, so that a checker with slightly wider enclosures agrees
+ASSUMPTIONS = (
+    "torch's exp, log, sin, cos, tanh, sigmoid and sqrt err by at most 4 ulp on the device the network runs on",
+    "matrix products and sums are computed in IEEE arithmetic of the stated precision, in any order (TF32 off)",
+    "tokens and weights are finite, tokens lie in the box, weights are ≥ 0",
+)
+
+
+@dataclass(frozen=True)
+class Construction:
+    """A target, the network that approximates it, and the proof of how well."""
+
+    target: Target
+    network: ExpressionSumformer
+    certificate: Certificate
+    seconds: float = 0.0
+
+    def __call__(
+        self,
+        X: Tensor,
+        *,
+        sources: Tensor | None = None,
+        weights: Tensor | None = None,
+        attention_mask: Tensor | None = None,
+    ) -> Tensor:
+        """N(X) for tokens inside the box, which is checked; queries X against weighted `sources` where given."""
+        self._check_precision(X)
+        n = (X if sources is None else sources).shape[-2]
+        if weights is None and attention_mask is None and not self.target.tokens.allows(n):
+            raise InputError(f"this construction is certified for {self.target.tokens.formula()}, got n = {n}")
+        if attention_mask is None:
+            self.target.box.check(X)
+        else:
+            inside = self.target.box.contains(X if sources is None else sources) | (attention_mask == 0)
+            if not bool(inside.all()):
+                self.target.box.check(X if sources is None else sources)
+        if sources is None and weights is None:
+            out: Tensor = self.network(X, attention_mask=attention_mask)
+            return out
+        self._refuse_others()
+        points = X if sources is None else sources
+        if sources is not None and attention_mask is None:
+            self._check_precision(sources)
+            self.target.box.check(sources)
+        state = self.network.summarise(points, weights, attention_mask)
+        result: Tensor = self.network.apply(X, state)
+        return result
+
+    def _check_precision(self, X: Tensor) -> None:
+        outside = NETWORK_ARITHMETICS[self.network.arithmetic][1]
+        if X.dtype.itemsize > outside.itemsize:
+            raise InputError(
+                f"this construction is certified for {outside} tokens, got {X.dtype}; convert them first (x.to({outside}))"
+            )
+
+    def _refuse_others(self) -> None:
+        if any(r.node.kind.endswith("others") for r in self.network._reductions):
+            raise InputError("sum_others and mean_others leave out the own token: queries must be the sources")
+
+    def save(self, directory: str | Path) -> None:
+        """Write config.json, model.safetensors and certificate.json (report.html is written by `report`)."""
+        folder = Path(directory)
+        self.network.save_pretrained(folder)
+        signed = replace(
+            self.certificate,
+            weights_sha256=sha256(folder / WEIGHTS_FILE),
+            config_sha256=sha256(folder / CONFIG_FILE),
+        )
+        (folder / CERTIFICATE_FILE).write_text(signed.to_json(), encoding="utf-8")
+
+    @property
+    def proof_latent_dimension(self) -> int | None:
+        """C(n+d, d) − 1, the paper's d', where n is bounded."""
+        tokens = self.target.tokens
+        return None if tokens.symbolic else comb(tokens.maximum + self.target.d, self.target.d) - 1
+
+
+def construct(
+    target: Target | Node | str,
+    epsilon: float,
+    *,
+    route: str | None = None,
+    dtype: str = "float64",
+    **domain: Any,
+) -> Construction:
+    """A Sumformer N with sup_X ‖f(X) − N(X)‖_∞ ≤ ε and a certificate of it; refuses with reasons what it cannot prove.
+
+    `dtype` is "float64", "float32", or "mixed" (float32 in and out, float64 inside). A string or tree takes the
+    keywords of `sumformer.target`: n, d, box.
+    """
+    start = time.perf_counter()
+    f = target if isinstance(target, Target) else make_target(target, **domain)
+    if isinstance(target, Target) and domain:
+        raise TypeError(f"construct: a Target has its own domain; unexpected {', '.join(domain)}")
+    if not 0 < epsilon < float("inf"):
+        raise InputError(f"construct: expected 0 < ε < ∞, got {epsilon}")
+    if route is not None and route not in ROUTES:
+        raise InputError(f"construct: expected route in {ROUTES}, got {route!r}")
+    name = str(dtype).removeprefix("torch.")
+    if name not in ARITHMETICS:
+        raise InputError(f"construct: expected dtype in {tuple(ARITHMETICS)}, got {dtype!r}")
+    result = sums_route(f, epsilon, ARITHMETICS[name])
+    found = "exact" if result.exact else "sums"
+    if route is not None and route != found and route == "exact":
+        raise RefusedError("route exact takes polynomials written with sums", ["this target is not one; route sums takes it"])
+    network = build(result.plan, ARITHMETICS[name]).eval()
+    certificate = _certify(f, epsilon, name, found, result)
+    return Construction(f, network, certificate, time.perf_counter() - start)
+
+
+def load(directory: str | Path) -> Construction:
+    """Read back what `save` wrote; the claim is not re-checked here (`verify` does that)."""
+    folder = Path(directory)
+    certificate = Certificate.read(folder / CERTIFICATE_FILE)
+    network = ExpressionSumformer.from_pretrained(folder)
+    f = make_target(certificate.target, n=certificate.tokens, d=certificate.d, box=certificate.box)
+    return Construction(f, network, certificate)
+
+
+def _certify(f: Target, epsilon: float, arithmetic: str, route: str, result: SumsResult) -> Certificate:
+    split = result.split
+    parts = (
+        ErrorTerm("interpolation remainder", "proved", split.remainder * SLACK),
+        ErrorTerm("dropped and rounded coefficients", "enclosed", split.dropped * SLACK),
+        ErrorTerm("rounding", "rounding", split.rounding * SLACK),
+    )
+    terms = tuple(t for t in parts if t.bound > 0)
+    total = sum(t.bound for t in terms)
+    return Certificate(
+        target=f.source,
+        d=f.d,
+        box=str(f.box),
+        tokens=str(f.tokens),
+        arithmetic=arithmetic,
+        route=route,
+        epsilon=epsilon,
+        latent_dimension=result.plan.latent_dimension,
+        terms=terms,
+        total=total,
+        assumptions=ASSUMPTIONS,
+        constants={"grouping": result.grouping, "kernels": [_kernel_constants(result, k) for k in result.plan.kernels]},
+    )
+
+
+def _kernel_constants(result: SumsResult, kernel: Node) -> dict[str, Any]:
+    plan = result.plan.kernels[kernel]
+    return {
+        "expression": to_source(kernel),
+        "degree": plan.degree,
+        "interpolation_degree": plan.interpolant.degree,
+        "ellipses": [
+            {"variable": e.variable, "rho": e.rho, "maximum": e.maximum} for e in plan.interpolant.ellipses
+        ],
+        "range": list(plan.interpolant.range),
+        "remainder": plan.interpolant.remainder,
+        "dropped": plan.truncation.dropped,
+    }
