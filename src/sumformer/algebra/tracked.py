@@ -63,14 +63,7 @@ class TrackedOperations:
 
     def const(self, value: Fraction) -> Tracked:
         enclosure = self.exact.const(value)
-        return self._rounded(enclosure, np.zeros(enclosure.shape), 0.0 if self._representable(value) else 2.0)
-
-    def _representable(self, value: Fraction) -> bool:
-        bits = 24 if self.u > 2.0**-50 else 53
-        numerator = abs(value.numerator)
-        power_of_two = value.denominator & (value.denominator - 1) == 0
-        odd = numerator >> ((numerator & -numerator).bit_length() - 1) if numerator else 0
-        return power_of_two and odd.bit_length() <= bits and abs(value) < 2**100 and value.denominator < 2**100
+        return self._rounded(enclosure, np.zeros(enclosure.shape), 0.0 if is_representable(value, self.u) else 2.0)
 
     def add(self, a: Tracked, b: Tracked) -> Tracked:
         return self._rounded(self.exact.add(a.range, b.range), a.error + b.error)
@@ -143,6 +136,15 @@ class TrackedOperations:
         value = self.exact.norm(a.range)
         moved = np.sqrt((a.error**2).sum(-1, keepdims=True)) * INFLATE
         return self._rounded(value, moved, a.range.shape[-1] + 3.0)
+
+
+def is_representable(value: Fraction, u: float) -> bool:
+    """Whether value is a float of unit roundoff u, neither very large nor very small."""
+    bits = 24 if u > 2.0**-50 else 53
+    numerator = abs(value.numerator)
+    odd = numerator >> ((numerator & -numerator).bit_length() - 1) if numerator else 0
+    power_of_two = value.denominator & (value.denominator - 1) == 0
+    return power_of_two and odd.bit_length() <= bits and abs(value) < 2**100 and value.denominator < 2**100
 
 
 def _times(a: FloatArray, b: FloatArray) -> FloatArray:

@@ -1,6 +1,6 @@
-"""The parts of an `ExpressionSumformer`, read from its configuration: channels, kernels, products of kernels, reductions.
+"""The parts of an `ExpressionSumformer`, read from its configuration: channels, kernels, products, reductions.
 
-All of them are index bookkeeping: which features exist, and how p ⊛ Σ picks them by T_β T_γ = mean over signs T_{|β±γ|}.
+All of them are index bookkeeping: which features exist, and how p ⊛ Σ picks them, T_β T_γ = mean over signs T_{|β±γ|}.
 """
 
 from __future__ import annotations
@@ -105,6 +105,12 @@ class Product:
     def x_total(self) -> int:
         return prod(kernel.x_size for kernel in self.parts)
 
+    @property
+    def row_width(self) -> int:
+        """Numbers held per token while Σ_α T_α(u) Q_α is contracted kernel by kernel."""
+        first = self.parts[0].x_size
+        return first + self.x_total // first * self.series_count
+
     def add_series(self, channel: int, polynomial: Polynomial) -> int:
         """The place of (channel, p) among the series, added if new."""
         key = (channel, polynomial)
@@ -125,8 +131,10 @@ class Product:
             out.append(place)
         return out
 
-    def shift_plan(self, channels: Sequence[Channel], offsets: Sequence[int], one: int) -> tuple[list[int], list[float], int]:
-        """For every series and every β: which entries of [Σ/n | 1] to add with which factors (p ⊛ Σ)_β, and how many."""
+    def shift_plan(
+        self, channels: Sequence[Channel], offsets: Sequence[int], one: int
+    ) -> tuple[list[int], list[float], int]:
+        """(p ⊛ Σ)_β for every series and β: which entries of [Σ/n | 1] to add, with which factors, and how many."""
         rows = [
             _shifted(beta, polynomial, channels[i], offsets[i], one)
             for i, polynomial in self.series
@@ -137,7 +145,9 @@ class Product:
         return [i for row in padded for i, _ in row], [float(w) for row in padded for _, w in row], width
 
 
-def _shifted(beta: MultiIndex, polynomial: Polynomial, channel: Channel, offset: int, one: int) -> list[tuple[int, Fraction]]:
+def _shifted(
+    beta: MultiIndex, polynomial: Polynomial, channel: Channel, offset: int, one: int
+) -> list[tuple[int, Fraction]]:
     place = {b: offset + i for i, b in enumerate(channel.support)}
     if channel.is_one:
         place[(0,) * len(beta)] = one
@@ -185,7 +195,9 @@ class Reduction:
         return Reduction(node, components)
 
 
-def _read_term(data: Mapping[str, Any], d: int, channels: Sequence[Channel], products: Sequence[Product]) -> ReductionTerm:
+def _read_term(
+    data: Mapping[str, Any], d: int, channels: Sequence[Channel], products: Sequence[Product]
+) -> ReductionTerm:
     channel, product = int(data["channel"]), int(data["product"])
     if not (0 <= channel < len(channels) and 0 <= product < len(products)):
         raise InputError("term: its channel or product does not exist")

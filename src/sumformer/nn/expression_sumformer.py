@@ -6,9 +6,9 @@ V_t(x)      = Σ_α T_α(u) · [A (p_t ⊛ Σ/n)]_α ≈ mean_k b(x_k) p_t(v_k) 
 ψ(x, Σ)     = the target with every reduction replaced by Σ_t a_t(x) V_t(x), times n for a sum,
               less the own term for …_others
 
-p ⊛ Σ multiplies features by T_γ T_β = mean over signs of T_{|β±γ|}. A is the product over kernels of their coefficient
-matrices, the only parameters. The contraction with Σ happens once per sequence; the cost is O(n·d'), and no buffer holds
-d' numbers for each of n tokens.
+p ⊛ Σ multiplies features by T_γ T_β = mean over signs of T_{|β±γ|}. A is the product over kernels of their
+coefficient matrices, the only parameters. The contraction with Σ happens once per sequence; the cost is O(n·d'), and no
+buffer holds d' numbers for each of n tokens.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from sumformer.nn.inputs import check_tokens, keep_from_attention_mask, zero_pad
 from sumformer.nn.network_operations import NetworkOperations, chebyshev_table
 from sumformer.nn.summarising import SummarisingModule
 from sumformer.nn.summary import Summary
-from sumformer.nn.token_sum import levels, pad_to_multiple, sum_groups
+from sumformer.nn.token_sum import in_groups, levels, sum_groups
 from sumformer.targets import parse
 from sumformer.targets.evaluate import Environment, evaluate
 from sumformer.targets.tree import Reduce
@@ -89,9 +89,9 @@ class ExpressionSumformer(SummarisingModule):
 
     def _summarise(self, z: Tensor, weights: Tensor | None, keep: Tensor | None) -> Summary:
         z, w = self._padded(z.to(self.inside), keep), self._weights(z, weights, keep)
-        count = w.sum(dim=1)
+        count = w.double().sum(dim=1)  # exact for multiplicities up to 2^53, whatever the arithmetic inside
         slab = self._slab(z)
-        pieces = zip(z.split(slab, dim=1), w.split(slab, dim=1), strict=True) if slab else [(z, w)]
+        pieces = zip(torch.split(z, slab, dim=1), torch.split(w, slab, dim=1), strict=True) if slab else [(z, w)]
         partial = [self._partial_sums(piece, weight) for piece, weight in pieces]
         depth = levels(MAX_TOKENS, self.group) - 1
         return Summary(sum_groups(torch.cat(partial, dim=1), self.group, depth), count)
@@ -102,8 +102,8 @@ class ExpressionSumformer(SummarisingModule):
         blocks = []
         for i, channel in enumerate(self._channels):
             factor = w if channel.is_one else w * self._scalar(channel.factor, y=z)
-            left = pad_to_multiple(tables[0] * factor.unsqueeze(-1), self.group).unflatten(1, (-1, self.group))
-            right = pad_to_multiple(self._suffixes(i, tables), self.group).unflatten(1, (-1, self.group))
+            left = in_groups(tables[0] * factor.unsqueeze(-1), self.group)
+            right = in_groups(self._suffixes(i, tables), self.group)
             blocks.append((left.transpose(2, 3) @ right).flatten(2).index_select(-1, self._index(f"feature_{i}")))
         return torch.cat(blocks, dim=-1) if blocks else z.new_zeros(z.shape[0], 1, 0)
 
@@ -122,7 +122,7 @@ class ExpressionSumformer(SummarisingModule):
         x = x.to(self.inside)
         contracted = self._contract(state)
         slab = self._slab(x)
-        pieces = [x] if not slab else list(x.split(slab, dim=1))
+        pieces = [x] if not slab else list(torch.split(x, slab, dim=1))
         out = [self._psi(piece, state, contracted) for piece in pieces]
         return torch.cat(out, dim=1).to(self.outside)
 
@@ -136,7 +136,7 @@ class ExpressionSumformer(SummarisingModule):
         ops = NetworkOperations(self.inside, x.device)
         tables = self._tables(x, self.x_degrees)
         means = [self._evaluate(rows, q) for rows, q in self._rows(tables, contracted)]
-        count = state.count[:, None, None]
+        count = state.count[:, None, None].to(self.inside)
         values: dict[Reduce, Tensor] = {}
         env = Environment(x=x, reduce=values.__getitem__)
         for reduction in self._reductions:
@@ -171,18 +171,17 @@ class ExpressionSumformer(SummarisingModule):
 
     def _contract(self, state: Summary) -> list[Tensor]:
         """Σ → for each product the tensor Q (batch, X_1, …, X_g, series)."""
-        mean = state.total / state.count.unsqueeze(-1)
-        return self._contract_mean(mean)
+        return self._contract_mean(state.total / state.count.unsqueeze(-1).to(self.inside))
 
     def _contract_mean(self, mean: Tensor) -> list[Tensor]:
         out = []
         extended = torch.cat([mean, torch.ones_like(mean[:, :1])], dim=-1)  # the last column is T_0 of channel 1
         for j, product in enumerate(self._products):
             q = extended.index_select(-1, self._index(f"gather_{j}")) * self._constant(f"scale_{j}")
-            q = q.unflatten(-1, (-1, self._widths[j])).sum(-1)  # p ⊛ Σ: (batch, series · support)
-            q = q.unflatten(-1, (product.series_count, -1))
+            q = torch.unflatten(q, -1, (-1, self._widths[j])).sum(-1)  # p ⊛ Σ: (batch, series · support)
+            q = torch.unflatten(q, -1, (product.series_count, -1))
             full = q.new_zeros(*q.shape[:2], prod(product.y_shape)).index_copy(-1, self._index(f"support_{j}"), q)
-            full = full.unflatten(-1, product.y_shape)
+            full = torch.unflatten(full, -1, product.y_shape)
             for kernel in product.kernels:
                 full = torch.tensordot(full, self.coefficients[kernel].T, dims=([2], [0]))
             out.append(full.movedim(1, -1))
@@ -205,7 +204,7 @@ class ExpressionSumformer(SummarisingModule):
         """Σ_α T_α(u) Q_α → (batch, s, series), or (batch, 1, series) without kernels."""
         if not rows:
             return q
-        value = (rows[0] @ q.flatten(2)).unflatten(-1, q.shape[2:])
+        value = torch.unflatten(rows[0] @ q.flatten(2), -1, q.shape[2:])
         for row in rows[1:]:
             value = (row.reshape(*row.shape, *([1] * (value.dim() - 3))) * value).sum(2)
         return value
@@ -257,7 +256,7 @@ class ExpressionSumformer(SummarisingModule):
             return 0
         features = [len(c.suffixes) + self.y_degrees[0] + 1 for c in self._channels]
         whole = any(r.node.kind.endswith("others") for r in self._reductions)  # the own term needs all of Q per token
-        rows = [p.x_total * p.series_count if whole or len(p.parts) < 2 else _row_width(p) for p in self._products]
+        rows = [p.x_total * p.series_count if whole or len(p.parts) < 2 else p.row_width for p in self._products]
         widest = max([1, *features, *rows])
         tokens = max(1, SLAB_ELEMENTS // (widest * x.shape[0]))
         slab = max(1, tokens // self.group) * self.group
@@ -282,7 +281,9 @@ class ExpressionSumformer(SummarisingModule):
             self._widths.append(width)
             self._register(f"gather_{j}", gather)
             self._register(f"support_{j}", product.support_index())
-            self.register_buffer(f"_scale_{j}", torch.tensor(scale, dtype=torch.float64).to(self.inside), persistent=False)
+            self.register_buffer(
+                f"_scale_{j}", torch.tensor(scale, dtype=torch.float64).to(self.inside), persistent=False
+            )
 
     def _register(self, name: str, values: Sequence[int]) -> None:
         self.register_buffer(f"_{name}", torch.tensor(list(values), dtype=torch.long), persistent=False)
@@ -294,10 +295,5 @@ class ExpressionSumformer(SummarisingModule):
     _constant = _index
 
     def extra_repr(self) -> str:
-        return f"ℝ^{{n×{self.d}}} → ℝ^{{n×{self._tree.width}}}, {self.expression}, d' = {self.latent_dimension}, {self.arithmetic}"
-
-
-def _row_width(product: Product) -> int:
-    """Numbers held per token while Σ_α T_α(u) Q_α is contracted kernel by kernel."""
-    first = product.parts[0].x_size
-    return first + product.x_total // first * product.series_count
+        shape = f"ℝ^{{n×{self.d}}} → ℝ^{{n×{self._tree.width}}}"
+        return f"{shape}, {self.expression}, d' = {self.latent_dimension}, {self.arithmetic}"

@@ -30,6 +30,15 @@ def check_tokens(where: str, x: Tensor, width: int | None = None) -> Tensor:
     return x
 
 
+def check_width(where: str, x: Tensor, width: int) -> Tensor:
+    """x must be a (…, width) tensor: what a token-wise map asks of its argument."""
+    if not isinstance(x, Tensor):
+        raise DtypeError(where, f"a torch.Tensor of shape (…, {width})", type(x).__name__)
+    if x.dim() == 0 or x.shape[-1] != width:
+        raise ShapeError(where, f"a tensor of shape (…, {width})", x.shape)
+    return x
+
+
 def keep_from_attention_mask(where: str, x: Tensor, attention_mask: Tensor | None) -> Tensor | None:
     """`attention_mask` (batch, n), boolean or integer, 1 = keep  →  boolean keep."""
     if attention_mask is None:

@@ -7,6 +7,7 @@ from itertools import pairwise
 from torch import Tensor, nn
 
 from sumformer.errors import InputError
+from sumformer.nn.inputs import check_width
 from sumformer.nn.pretrained import PretrainedModule
 
 _ACTIVATIONS: dict[str, type[nn.Module]] = {"relu": nn.ReLU, "gelu": nn.GELU, "silu": nn.SiLU, "tanh": nn.Tanh}
@@ -32,7 +33,7 @@ class MLP(PretrainedModule):
         self.layers = nn.Sequential(*hidden_layers, nn.Linear(widths[-1], d_out))
 
     def forward(self, x: Tensor) -> Tensor:
-        out: Tensor = self.layers(x)
+        out: Tensor = self.layers(check_width("MLP", x, self.d_in))
         return out
 
     def extra_repr(self) -> str:

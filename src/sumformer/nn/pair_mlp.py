@@ -8,6 +8,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from sumformer.nn.inputs import check_width
 from sumformer.nn.mlp import MLP, activation_module
 from sumformer.nn.pretrained import PretrainedModule
 
@@ -28,6 +29,8 @@ class PairMLP(PretrainedModule):
 
     def forward(self, x: Tensor, total: Tensor) -> Tensor:
         """x (batch, n, d) and Σ (batch, 1 or n, d')  →  (batch, n, d_out)."""
+        check_width("PairMLP", x, self.d)
+        check_width("PairMLP (Σ)", total, self.d_latent)
         out: Tensor = self.rest(self.sigma(self.from_token(x) + self.from_sum(total.to(x.dtype))))
         return out
 

@@ -15,7 +15,7 @@ from typing import Any, Self, cast
 import torch
 from torch import nn
 
-from sumformer.errors import FileFormatError, MissingDependencyError, NotSupportedError
+from sumformer.errors import FileFormatError, MissingDependencyError, NotSupportedError, SumformerError
 
 CONFIG_FILE = "config.json"
 WEIGHTS_FILE = "model.safetensors"
@@ -69,7 +69,10 @@ class PretrainedModule(nn.Module):
         """Build the module described in `directory` and load its tensors; every mismatch is a `FileFormatError`."""
         folder = Path(directory)
         description = read_config(folder / CONFIG_FILE)
-        module = _build(description, folder / CONFIG_FILE)
+        try:
+            module = _build(description, folder / CONFIG_FILE)
+        except RecursionError:
+            raise FileFormatError(folder / CONFIG_FILE, "is nested too deeply to describe a module") from None
         if not isinstance(module, cls):
             raise FileFormatError(folder / CONFIG_FILE, f"holds a {type(module).__name__}, not a {cls.__name__}")
         load_weights(module, folder / WEIGHTS_FILE)
@@ -109,6 +112,11 @@ def load_weights(module: nn.Module, path: Path) -> None:
         f"{key}: expected shape {tuple(wanted[key].shape)}, got {tuple(found[key].shape)}"
         for key in sorted(wanted.keys() & found.keys())
         if wanted[key].shape != found[key].shape
+    ]
+    problems += [
+        f"{key}: expected a dtype like {wanted[key].dtype}, got {found[key].dtype}"
+        for key in sorted(wanted.keys() & found.keys())
+        if wanted[key].is_floating_point() != found[key].is_floating_point()
     ]
     if problems:
         raise FileFormatError(path, "does not fit the model: " + "; ".join(problems))
@@ -157,15 +165,22 @@ def _build(description: Any, path: Path) -> Any:
     arguments = {key: value for key, value in description.items() if key != "type"}
     name = description["type"]
     if name == "torch.Sequential":
-        return nn.Sequential(*_build(arguments.get("modules", []), path))
-    cls = _REGISTRY.get(name)
+        return _build_sequence(arguments.get("modules"), path)
+    cls = _REGISTRY.get(name) if isinstance(name, str) else None
     if cls is None:
         raise FileFormatError(path, f"unknown module type {name!r}; known: {', '.join(sorted(_REGISTRY))}")
     built = {key: _build(value, path) for key, value in arguments.items()}
     try:
         return cls(**built)
-    except (TypeError, ValueError) as error:
+    except (SumformerError, TypeError, ValueError, LookupError, AttributeError, ArithmeticError, RuntimeError) as error:
         raise FileFormatError(path, f"does not describe a {name}: {error}") from error
+
+
+def _build_sequence(descriptions: Any, path: Path) -> nn.Sequential:
+    modules = _build(descriptions, path)
+    if not isinstance(modules, list) or not all(isinstance(module, nn.Module) for module in modules):
+        raise FileFormatError(path, "does not describe a torch.Sequential: expected a list of modules")
+    return nn.Sequential(*modules)
 
 
 def _safetensors() -> Any:

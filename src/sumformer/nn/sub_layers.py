@@ -24,6 +24,7 @@ class SubLayers(Layer, ABC):
         dropout: float = 0.0,
     ) -> None:
         super().__init__()
+        self.width = getattr(attention, "width", None)
         self.attention, self.feed_forward, self.dropout = attention, feed_forward, dropout
         self.attention_norm, self.feed_forward_norm = attention_norm, feed_forward_norm
         self.drop = nn.Dropout(dropout) if dropout else nn.Identity()

@@ -28,6 +28,7 @@ class SumMixer(SummarisingModule):
         dropout: float = 0.0,
     ) -> None:
         super().__init__()
+        self.width = d_model
         self.d_model, self.activation, self.mean, self.dropout = d_model, activation, mean, dropout
         self.d_latent = d_model if d_latent is None else d_latent
         self.phi = nn.Linear(d_model, self.d_latent)

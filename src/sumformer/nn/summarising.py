@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from typing import Any
 
 from torch import Tensor
@@ -13,7 +13,7 @@ from sumformer.nn.pretrained import PretrainedModule
 from sumformer.nn.summary import Summary
 
 
-class SummarisingModule(PretrainedModule):
+class SummarisingModule(PretrainedModule, ABC):
     """y_i = ψ(x_i, state), for any state made by `summarise`, `+` and `-`."""
 
     @abstractmethod

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from sumformer.errors import ShapeError
+from sumformer.nn.inputs import zero_padding
 
 
 @dataclass(frozen=True)
@@ -49,11 +50,10 @@ def summarise(features: Tensor, weights: Tensor | None, keep: Tensor | None) -> 
     batch, n = features.shape[:2]
     if weights is not None and weights.shape != features.shape[:2]:
         raise ShapeError("summarise", f"weights of shape (batch, n) = {(batch, n)}", weights.shape)
-    w = weights.to(dtype) if weights is not None else None
-    if keep is not None:
-        zero = torch.zeros((), dtype=dtype, device=features.device)
-        w = keep.to(dtype) if w is None else torch.where(keep, w, zero)
-    if w is None:
+    features = zero_padding(features, keep)
+    if weights is None:
         count = torch.full((batch,), float(n), dtype=dtype, device=features.device)
-        return Summary(features.sum(dim=1, dtype=dtype), count)
-    return Summary(torch.einsum("bn,bnk->bk", w, features.to(dtype)), w.sum(dim=1))
+        return Summary(features.sum(dim=1, dtype=dtype), count if keep is None else keep.sum(dim=1, dtype=dtype))
+    w = zero_padding(weights.to(dtype).unsqueeze(-1), keep)
+    # A product and a sum, not a matrix product: autocast would run that one in half precision.
+    return Summary((w * features.to(dtype)).sum(dim=1), w.sum(dim=(1, 2)))

@@ -18,12 +18,11 @@ def levels(n_max: int, group: int) -> int:
     return count
 
 
-def pad_to_multiple(values: Tensor, group: int, dim: int = 1) -> Tensor:
-    """Zeros appended along `dim` up to a multiple of `group`."""
-    missing = -values.shape[dim] % group
-    shape = list(values.shape)
-    shape[dim] = missing
-    return torch.cat([values, values.new_zeros(shape)], dim=dim)
+def in_groups(values: Tensor, group: int) -> Tensor:
+    """(batch, n, m) → (batch, ⌈n/group⌉, group, m), zeros appended."""
+    missing = -values.shape[1] % group
+    zeros = values.new_zeros(values.shape[0], missing, values.shape[2])
+    return torch.unflatten(torch.cat([values, zeros], dim=1), 1, (-1, group))
 
 
 def sum_groups(partial: Tensor, group: int, count: int) -> Tensor:
@@ -31,6 +30,5 @@ def sum_groups(partial: Tensor, group: int, count: int) -> Tensor:
     for _ in range(count):
         if not torch.compiler.is_compiling() and partial.shape[1] == 1:
             break
-        padded = pad_to_multiple(partial, group)
-        partial = padded.unflatten(1, (-1, group)).sum(dim=2)
+        partial = in_groups(partial, group).sum(dim=2)
     return partial[:, 0]

@@ -18,8 +18,8 @@ from sumformer.nn.pretrained import CONFIG_FILE, WEIGHTS_FILE
 from sumformer.targets import Node, to_source
 from sumformer.targets.target import Target
 from sumformer.targets.target import target as make_target
+from sumformer.theorems.alberti_2023.arithmetic import ARITHMETICS
 from sumformer.theorems.alberti_2023.build import build
-from sumformer.theorems.alberti_2023.error_bound import ARITHMETICS
 from sumformer.theorems.alberti_2023.sums_route import SumsResult, sums_route
 
 ROUTES = ("exact", "sums")
@@ -75,7 +75,7 @@ class Construction:
         outside = NETWORK_ARITHMETICS[self.network.arithmetic][1]
         if X.dtype.itemsize > outside.itemsize:
             raise InputError(
-                f"this construction is certified for {outside} tokens, got {X.dtype}; convert them first (x.to({outside}))"
+                f"this construction is certified for {outside} tokens, got {X.dtype}: convert them, x.to({outside})"
             )
 
     def _refuse_others(self) -> None:
@@ -127,7 +127,9 @@ def construct(
     result = sums_route(f, epsilon, ARITHMETICS[name])
     found = "exact" if result.exact else "sums"
     if route is not None and route != found and route == "exact":
-        raise RefusedError("route exact takes polynomials written with sums", ["this target is not one; route sums takes it"])
+        raise RefusedError(
+            "route exact takes polynomials written with sums", ["this target is not one; route sums takes it"]
+        )
     network = build(result.plan, ARITHMETICS[name]).eval()
     certificate = _certify(f, epsilon, name, found, result)
     return Construction(f, network, certificate, time.perf_counter() - start)
@@ -173,10 +175,8 @@ def _kernel_constants(result: SumsResult, kernel: Node) -> dict[str, Any]:
         "expression": to_source(kernel),
         "degree": plan.degree,
         "interpolation_degree": plan.interpolant.degree,
-        "ellipses": [
-            {"variable": e.variable, "rho": e.rho, "maximum": e.maximum} for e in plan.interpolant.ellipses
-        ],
-        "range": list(plan.interpolant.range),
+        "ellipses": [{"variable": e.variable, "rho": e.rho, "maximum": e.maximum} for e in plan.interpolant.ellipses],
+        "range": list(plan.range),
         "remainder": plan.interpolant.remainder,
         "dropped": plan.truncation.dropped,
     }

@@ -8,8 +8,8 @@ import torch
 
 from sumformer.nn.expression_sumformer import ExpressionSumformer
 from sumformer.targets import Node, to_source
+from sumformer.theorems.alberti_2023.arithmetic import Arithmetic
 from sumformer.theorems.alberti_2023.decomposition import Term
-from sumformer.theorems.alberti_2023.error_bound import Arithmetic
 from sumformer.theorems.alberti_2023.plan import Plan
 
 

@@ -47,5 +47,8 @@ class Cells:
         t = self.t[:, c]
         previous, current = Interval.point(np.ones(t.shape)), t
         for _ in range(1, k):
-            previous, current = current, (2 * t * current - previous).intersect(Interval(np.full(t.shape, -1.0), np.full(t.shape, 1.0)))
+            previous, current = (
+                current,
+                (2 * t * current - previous).intersect(Interval(np.full(t.shape, -1.0), np.full(t.shape, 1.0))),
+            )
         return current

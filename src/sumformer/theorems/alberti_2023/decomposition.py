@@ -8,6 +8,7 @@ K_g  mixed factors, the only thing that is interpolated; different g mention dif
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import reduce
@@ -109,7 +110,13 @@ def _terms(body: Node, expander: Expander) -> tuple[Term, ...]:
         for index, value in _chebyshev(gamma):
             polynomial[index] = polynomial.get(index, Fraction(0)) + coefficient * value
     return tuple(
-        Term(own, expander.node({own: Fraction(1)}), channel, tuple(sorted((g, c) for g, c in polynomial.items() if c)), kernels)
+        Term(
+            own,
+            expander.node({own: Fraction(1)}),
+            channel,
+            tuple(sorted((g, c) for g, c in polynomial.items() if c)),
+            kernels,
+        )
         for (own, channel, kernels), polynomial in collected.items()
         if any(polynomial.values())
     )
@@ -119,7 +126,7 @@ def _coordinate(expander: Expander, c: int) -> Node:
     return expander.node({frozenset({(Centred("y", c), 1)}): expander.box.radius[c] ** 0})
 
 
-def _product(factors: list[tuple[Atom, int]]) -> Node:
+def _product(factors: Sequence[tuple[Atom, int]]) -> Node:
     ordered = sorted(factors, key=lambda pair: atom_key(pair[0]))
     nodes = [a**e if e != 1 else a for a, e in ordered if isinstance(a, Node)]
     return reduce(lambda a, b: a * b, nodes) if nodes else Const(Fraction(1))

@@ -1,7 +1,7 @@
 """M_v(ρ) = sup |K| with one coordinate in the Bernstein ellipse E_ρ and the others real, enclosed on rectangles.
 
-Rectangles cover the whole ellipse, not only its rim, so that a bound also proves that K is analytic inside. K is real on
-the real axis, hence K(z̄) = conj K(z): the upper half is enough.
+Rectangles cover the whole ellipse, not only its rim, so that a bound also proves that K is analytic inside. K is real
+on the real axis, hence K(z̄) = conj K(z): the upper half is enough.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from sumformer.targets import Node
 from sumformer.targets.domain import Box
 from sumformer.targets.evaluate import Environment, evaluate
 
-SLACK = 32.0  # only log M matters: rectangles are bisected until the bound is within this factor of a value that is attained
+SLACK = 32.0  # rectangles are bisected until the bound is within this factor of an attained value: only log M matters
 ROUNDS = 14
 MAX_BOXES = 60_000
 _COLUMNS, _ROWS = 8, 4
@@ -46,7 +46,11 @@ def ellipse_maximum(kernel: Node, box: Box, coordinates: tuple[int, ...], variab
         if 2 * int(open_.sum()) > MAX_BOXES:
             break
         lo, hi = lo[open_], hi[open_]
-        side = _side(kernel, box, coordinates, variable, lo, hi, np.array([2 * a / _COLUMNS, b / _ROWS]))
+        width = (hi - lo) / np.array([2 * a / _COLUMNS, b / _ROWS, *([2.0] * (lo.shape[1] - 2))])
+        if len(coordinates) == 1:
+            side = width.argmax(axis=1)  # three sides: halving them in turn is cheaper than choosing
+        else:
+            side = _side(kernel, box, coordinates, variable, lo, hi, width)
         lo, hi = _bisect(lo, hi, side)
     return None
 
@@ -67,7 +71,7 @@ def _side(
     variable: int,
     lo: FloatArray,
     hi: FloatArray,
-    start: FloatArray,
+    width: FloatArray,
 ) -> NDArray[np.intp]:
     """Which side to bisect: the one that alone, all others at their middle, spoils the bound most; then the widest."""
     middle = (lo + hi) / 2
@@ -78,9 +82,8 @@ def _side(
         value = _evaluate(kernel, box, coordinates, variable, low, high)
         bounds.append(np.where(value.defined[:, 0], value.abs_upper()[:, 0], np.inf))
     alone = np.stack(bounds, axis=1)
-    width = (hi - lo) / np.array([*start, *([2.0] * (lo.shape[1] - 2))])
     worst = alone >= 0.999 * alone.max(axis=1, keepdims=True)
-    return np.where(worst, width, 0.0).argmax(axis=1)
+    return np.asarray(np.where(worst, width, 0.0).argmax(axis=1))
 
 
 def _bisect(lo: FloatArray, hi: FloatArray, side: NDArray[np.intp]) -> tuple[FloatArray, FloatArray]:

@@ -88,8 +88,11 @@ class Expander:
         else:
             summands = list(additive_terms(exponent))
         groups = _by_coordinates(summands) if self.grouping == "joint" else _by_side(summands)
-        atoms = [(Unary("exp", reduce(lambda a, b: a + b, group)), 1) for group in groups]
-        return reduce(multiply, [{frozenset({atom}): Fraction(1)} for atom in atoms], {ONE: Fraction(1)})
+        result: Expansion = {ONE: Fraction(1)}
+        for group in groups:
+            atom: Atom = Unary("exp", reduce(lambda a, b: a + b, group))
+            result = multiply(result, {frozenset({(atom, 1)}): Fraction(1)})
+        return result
 
     def node(self, expansion: Expansion) -> Node:
         """The expansion as a tree; u_c is written (x[c] − centre)/radius with the radius drawn into the coefficient."""
@@ -110,7 +113,8 @@ class Expander:
             factors.append(base**e if e != 1 else base)
         if coefficient == 1 and factors:
             return reduce(lambda a, b: a * b, factors)
-        return reduce(lambda a, b: a * b, factors, Const(coefficient))
+        first: Node = Const(coefficient)
+        return reduce(lambda a, b: a * b, factors, first)
 
 
 def add(a: Expansion, b: Expansion) -> Expansion:

@@ -9,6 +9,7 @@ K̃ is I_N K cut to a lower degree (the dropped part is what is bounded), its co
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 
@@ -18,7 +19,7 @@ from sumformer.algebra.interval_operations import IntervalOperations
 from sumformer.algebra.rounding import FloatArray, sum_up
 from sumformer.algebra.tracked import INFLATE
 from sumformer.errors import DomainError, RefusedError
-from sumformer.targets import Node, to_source
+from sumformer.targets import Node, Slice, Token, substitute, to_source
 from sumformer.targets.domain import Box
 from sumformer.targets.evaluate import Environment, evaluate
 from sumformer.theorems.alberti_2023.components import coordinates
@@ -61,18 +62,15 @@ class Truncation:
 class Interpolant:
     """I_N K on [−1, 1]^{2k} with the remainder R_N; `truncate` cuts it down."""
 
-    kernel: Node
-    coordinates: tuple[int, ...]
     coefficients: FloatArray
     remainder: float
     coefficient_error: float
     ellipses: tuple[Ellipse, ...]
-    range: tuple[float, float]
     _cache: dict[tuple[int, str], Truncation] = field(default_factory=dict)
 
     @property
     def degree(self) -> int:
-        return self.coefficients.shape[0] - 1
+        return int(self.coefficients.shape[0]) - 1
 
     def estimate(self, degree: int) -> float:
         """A quick, unproved guess of what cutting to `degree` drops; only to order trials."""
@@ -112,33 +110,70 @@ class Interpolant:
         return rest
 
 
-def interpolate(kernel: Node, box: Box, tolerance: float) -> Interpolant:
-    """I_N K at the first degree N of the ladder whose remainder is ≤ tolerance; refuses what is not analytic."""
-    coords = tuple(sorted(coordinates(kernel)))
-    k = len(coords)
-    if k not in LADDER:
-        raise RefusedError(
-            "route sums: a kernel mixes too many coordinates",
-            [f"{to_source(kernel)} mixes {k} coordinates at once; at most {max(LADDER)} can be interpolated"],
-        )
-    maxima = _Maxima(kernel, box, coords)
-    for degree in LADDER[k]:
-        remainder, ellipses = _remainder(maxima, degree)
-        if remainder <= tolerance:
-            break
-    else:
+class KernelStudy:
+    """What is known of one kernel on its own coordinates' box; equal kernels in other coordinates share it."""
+
+    def __init__(self, kernel: Node, box: Box) -> None:
+        self.kernel, self.box = kernel, box
+        self.coords = tuple(range(box.d))
+        self.maxima = _Maxima(kernel, box, self.coords)
+        self.interpolants: dict[int, Interpolant] = {}
+
+    @cached_property
+    def range(self) -> tuple[float, float]:
+        """An enclosure of {K(x, y)} over the box, on cells."""
+        edges = np.linspace(-1.0, 1.0, CELLS[self.box.d] + 1)
+        cell = Interval(edges[:-1], edges[1:])
+        values = _on_grid(self.kernel, self.box, self.coords, [cell] * (2 * self.box.d))
+        return float(values.lo.min()), float(values.hi.max())
+
+    def interpolate(self, tolerance: float) -> Interpolant:
+        """I_N K at the first degree N of the ladder whose remainder is ≤ tolerance."""
+        ladder = LADDER[self.box.d]
+        remainder = float("inf")
+        for degree in ladder:
+            remainder, ellipses = _remainder(self.maxima, degree)
+            if remainder <= tolerance:
+                if degree not in self.interpolants:
+                    self.interpolants[degree] = self._interpolant(degree, remainder, ellipses)
+                return self.interpolants[degree]
         raise RefusedError(
             "route sums: the interpolation degree this needs is beyond the budget",
-            [f"{to_source(kernel)} at degree {LADDER[k][-1]} has remainder {remainder:.1e}, wanted {tolerance:.1e}"],
-            reachable=remainder,
+            [f"{to_source(self.kernel)} at degree {ladder[-1]} has remainder {remainder:.1e}, wanted {tolerance:.1e}"],
         )
-    values = _at_nodes(kernel, box, coords, degree)
-    middle = (values.lo + values.hi) / 2
-    value_error = float(np.maximum(values.hi - middle, middle - values.lo).max()) * INFLATE
-    magnitude = float(np.abs(middle).max())
-    tensor = chebyshev.coefficients(middle)
-    error = chebyshev.coefficient_error(middle.shape, magnitude, value_error)
-    return Interpolant(kernel, coords, tensor, remainder, error, ellipses, kernel_range(kernel, box, coords))
+
+    def _interpolant(self, degree: int, remainder: float, ellipses: tuple[Ellipse, ...]) -> Interpolant:
+        values = _at_nodes(self.kernel, self.box, self.coords, degree)
+        middle = (values.lo + values.hi) / 2
+        value_error = float(np.maximum(values.hi - middle, middle - values.lo).max()) * INFLATE
+        tensor = chebyshev.coefficients(middle)
+        error = chebyshev.coefficient_error(middle.shape, float(np.abs(middle).max()), value_error)
+        return Interpolant(tensor, remainder, error, ellipses)
+
+
+class Studies:
+    """Studies of kernels, shared between kernels that differ only in the names of their coordinates."""
+
+    def __init__(self, box: Box) -> None:
+        self.box = box
+        self.known: dict[tuple[Node, Box], KernelStudy] = {}
+
+    def of(self, kernel: Node) -> KernelStudy:
+        coords = tuple(sorted(coordinates(kernel)))
+        if len(coords) not in LADDER:
+            raise RefusedError(
+                "route sums: a kernel mixes too many coordinates",
+                [f"{to_source(kernel)} mixes {len(coords)} coordinates; at most {max(LADDER)} are interpolated"],
+            )
+        box = Box(tuple(self.box.lower[c] for c in coords), tuple(self.box.upper[c] for c in coords))
+        mapping: dict[Node, Node] = {}
+        for name in ("x", "y"):
+            old, new = Token(name, self.box.d), Token(name, len(coords))
+            mapping |= {Slice(old, c, c + 1): Slice(new, i, i + 1) for i, c in enumerate(coords)}
+        key = (substitute(kernel, mapping), box)
+        if key not in self.known:
+            self.known[key] = KernelStudy(*key)
+        return self.known[key]
 
 
 class _Maxima:
@@ -155,13 +190,15 @@ class _Maxima:
             self.known[key] = maximum if maximum is not None and maximum < 1e250 else None
         return self.known[key]
 
-    def all(self, variable: int) -> list[Ellipse]:
-        found = []
+    def all(self, variable: int, degree: int | None = None) -> list[Ellipse]:
+        found: list[Ellipse] = []
         for rho in ellipse_candidates():
             maximum = self.at(variable, rho)
             if maximum is None:
                 break
             found.append(Ellipse(variable, rho, maximum))
+            if len(found) > 2 and degree is not None and _worse(found[-1], found[-2], found[-3], degree):
+                break  # the bound is convex in log ρ: it only grows from here
         if not found:
             where = f"coordinate {self.coords[variable % len(self.coords)]} of {'xy'[variable // len(self.coords)]}"
             source = to_source(self.kernel)
@@ -172,7 +209,12 @@ class _Maxima:
         same = None if like is None else self.at(variable, like.rho)
         if like is not None and same is not None and same <= 100 * like.maximum:
             return Ellipse(variable, like.rho, same)
-        return min(self.all(variable), key=lambda e: chebyshev.ellipse_remainder(e.maximum, e.rho, degree))
+        return min(self.all(variable, degree), key=lambda e: chebyshev.ellipse_remainder(e.maximum, e.rho, degree))
+
+
+def _worse(last: Ellipse, middle: Ellipse, first: Ellipse, degree: int) -> bool:
+    a, b, c = (chebyshev.ellipse_remainder(e.maximum, e.rho, degree) for e in (first, middle, last))
+    return c > b > a
 
 
 def _remainder(maxima: _Maxima, degree: int) -> tuple[float, tuple[Ellipse, ...]]:
@@ -193,15 +235,6 @@ def _at_nodes(kernel: Node, box: Box, coords: tuple[int, ...], degree: int) -> I
     near = Interval(t - chebyshev.COSINE_ERROR, t + chebyshev.COSINE_ERROR)
     axes = [near] * (2 * len(coords))
     return _on_grid(kernel, box, coords, axes)
-
-
-def kernel_range(kernel: Node, box: Box, coords: tuple[int, ...]) -> tuple[float, float]:
-    """An enclosure of {K(x, y)} over the box, on cells."""
-    cells = CELLS[len(coords)]
-    edges = np.linspace(-1.0, 1.0, cells + 1)
-    cell = Interval(edges[:-1], edges[1:])
-    values = _on_grid(kernel, box, coords, [cell] * (2 * len(coords)))
-    return float(values.lo.min()), float(values.hi.max())
 
 
 def _on_grid(kernel: Node, box: Box, coords: tuple[int, ...], axes: list[Interval]) -> Interval:

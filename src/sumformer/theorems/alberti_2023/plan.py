@@ -17,26 +17,30 @@ from sumformer.algebra.rounding import FloatArray, sum_up
 from sumformer.errors import RefusedError
 from sumformer.nn.expression_parts import MultiIndex, shift
 from sumformer.targets import Const, Node
+from sumformer.theorems.alberti_2023.components import coordinates
 from sumformer.theorems.alberti_2023.decomposition import Decomposition, Term
-from sumformer.theorems.alberti_2023.interpolation import Interpolant, Truncation
+from sumformer.theorems.alberti_2023.interpolation import Interpolant, KernelStudy, Truncation
 
 MAX_FEATURES = 20_000
+REMAINDER_SHARE = 0.03  # of a kernel's allowance, at most, goes to the interpolation remainder
 
 
 @dataclass(frozen=True)
 class KernelPlan:
     """K̃_g: the cut interpolant, its proved error (remainder + dropped), and the range of K_g."""
 
+    study: KernelStudy
+    coordinates: tuple[int, ...]
     interpolant: Interpolant
     truncation: Truncation
 
     @property
     def degree(self) -> int:
-        return self.truncation.coefficients.shape[0] - 1
+        return int(self.truncation.coefficients.shape[0]) - 1
 
     @property
-    def coordinates(self) -> tuple[int, ...]:
-        return self.interpolant.coordinates
+    def range(self) -> tuple[float, float]:
+        return self.study.range
 
 
 @dataclass(frozen=True)
@@ -69,15 +73,18 @@ def terms_of(decomposition: Decomposition) -> list[Term]:
 
 def make_plan(
     decomposition: Decomposition,
-    interpolants: Mapping[Node, Interpolant],
+    studies: Mapping[Node, KernelStudy],
     scales: Mapping[Node, float],
     tolerance: float,
     dtype: str,
 ) -> Plan:
     """The smallest shapes at this tolerance (relative to each kernel's scale)."""
-    kernels = {
-        node: KernelPlan(i, _least_truncation(i, tolerance * scales[node], dtype)) for node, i in interpolants.items()
-    }
+    kernels = {}
+    for node, study in studies.items():
+        allowance = tolerance * scales[node]
+        interpolant = study.interpolate(REMAINDER_SHARE * allowance)
+        truncation = _least_truncation(interpolant, allowance, dtype)
+        kernels[node] = KernelPlan(study, tuple(sorted(coordinates(node))), interpolant, truncation)
     d = decomposition.expander.box.d
     products: dict[tuple[Node, ...], ProductPlan] = {}
     channels: dict[Node, set[MultiIndex]] = {}
@@ -118,7 +125,9 @@ def _product(kernels: tuple[Node, ...], plans: Mapping[Node, KernelPlan], d: int
     columns = [_columns(plans[k]) for k in kernels]
     sizes = [c.size for c in columns]
     if prod(sizes) > 50 * MAX_FEATURES:
-        raise RefusedError("route sums: the latent dimension exceeds the budget", [f"{prod(sizes)} features to choose from"])
+        raise RefusedError(
+            "route sums: the latent dimension exceeds the budget", [f"{prod(sizes)} features to choose from"]
+        )
     weights = columns[0]
     for column in columns[1:]:
         weights = np.multiply.outer(weights, column).ravel()

@@ -11,11 +11,13 @@ from dataclasses import dataclass
 from sumformer.errors import DomainError, RefusedError
 from sumformer.targets import Binary, Node, Reduce, postorder
 from sumformer.targets.target import Target
+from sumformer.theorems.alberti_2023.arithmetic import Arithmetic
 from sumformer.theorems.alberti_2023.cells import Cells
 from sumformer.theorems.alberti_2023.decomposition import Decomposition, decompose
-from sumformer.theorems.alberti_2023.error_bound import Arithmetic, ErrorBound, Switches
+from sumformer.theorems.alberti_2023.error_bound import ErrorBound
 from sumformer.theorems.alberti_2023.expansion import Grouping
-from sumformer.theorems.alberti_2023.interpolation import Interpolant, interpolate
+from sumformer.theorems.alberti_2023.interpolation import KernelStudy, Studies
+from sumformer.theorems.alberti_2023.kernel_errors import Switches
 from sumformer.theorems.alberti_2023.plan import Plan, make_plan
 
 ACCEPT = 0.9  # of ε: leaves room for a checker whose enclosures are a little wider
@@ -79,16 +81,12 @@ def _search(
 ) -> SumsResult:
     """Tolerances in turn: the bound is nearly proportional to the tolerance, so a few trials suffice."""
     cells = Cells(target.box)
-    ranges_only = 1e300
-    interpolants = {k: interpolate(k, target.box, ranges_only) for k in decomposition.kernels}
-    scales = _scales(decomposition, interpolants)
+    studies = Studies(target.box)
+    kernels = {k: studies.of(k) for k in decomposition.kernels}
+    scales = _scales(decomposition, kernels)
     tolerance, best, reachable = epsilon, None, float("inf")
     for _ in range(TRIALS):
-        interpolants = {
-            k: i if i.remainder <= 0.03 * tolerance * scales[k] else interpolate(k, target.box, 0.01 * tolerance * scales[k])
-            for k, i in interpolants.items()
-        }
-        plan = make_plan(decomposition, interpolants, scales, tolerance, arithmetic.dtype)
+        plan = make_plan(decomposition, kernels, scales, tolerance, arithmetic.dtype)
         split = measure(plan, arithmetic, target, cells)
         reachable = min(reachable, split.total)
         room = ACCEPT * epsilon - split.rounding
@@ -113,7 +111,9 @@ def _search(
             shrink = 0.8 * room / approximation if approximation < float("inf") else 0.01
             tolerance *= min(max(shrink, 1e-4), 0.7)
     if best is None:
-        raise RefusedError(f"ε = {epsilon:g} was not reached by the sums route", [f"best bound: {reachable:.2g}"], reachable)
+        raise RefusedError(
+            f"ε = {epsilon:g} was not reached by the sums route", [f"best bound: {reachable:.2g}"], reachable
+        )
     return best
 
 
@@ -141,7 +141,7 @@ def measure(plan: Plan, arithmetic: Arithmetic, target: Target, cells: Cells) ->
     return Split(remainder, approximation - remainder, total - approximation)
 
 
-def _scales(decomposition: Decomposition, interpolants: dict[Node, Interpolant]) -> dict[Node, float]:
+def _scales(decomposition: Decomposition, studies: dict[Node, KernelStudy]) -> dict[Node, float]:
     """Errors count relative to the least value of a kernel that is normalised by its own sum, else to its largest."""
     normalised = {
         kernel
@@ -154,6 +154,6 @@ def _scales(decomposition: Decomposition, interpolants: dict[Node, Interpolant])
         for kernel in term.kernels
     }
     return {
-        k: i.range[0] if k in normalised and i.range[0] > 0 else max(abs(i.range[0]), abs(i.range[1]), 1e-300)
-        for k, i in interpolants.items()
+        k: s.range[0] if k in normalised and s.range[0] > 0 else max(abs(s.range[0]), abs(s.range[1]), 1e-300)
+        for k, s in studies.items()
     }

@@ -1,0 +1,23 @@
+"""`sumformer COMMAND …`: a user's mistake or a refusal is one clear message and exit code 2; a bug is a traceback."""
+
+from __future__ import annotations
+
+import typer
+
+from sumformer.cli import construct, demo, dimensions, info, targets, verify
+
+app = typer.Typer(
+    name="sumformer",
+    help="Permutation-equivariant functions as networks with a certified worst-case error.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    add_completion=False,
+    rich_markup_mode=None,
+)
+for command in (construct.construct, verify.verify, targets.targets, dimensions.dimensions, demo.demo, info.info):
+    app.command()(command)
+
+
+def main() -> None:
+    """Entry point."""
+    app()

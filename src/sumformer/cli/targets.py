@@ -1,0 +1,40 @@
+"""`sumformer targets`: the gallery, what each target means, and what each route can do with it."""
+
+from __future__ import annotations
+
+from rich.table import Table
+
+from sumformer.cli.output import Json, command, console, print_json
+from sumformer.targets.gallery import GALLERY
+
+_ROUTES = {
+    "exact": "exact: rounding only",
+    "sums": "sums: certified, linear in n",
+    "lipschitz": "sums where it is made of sums; max over tokens is refused",
+}
+
+
+@command
+def targets(as_json: Json = False) -> None:
+    """The gallery of targets: meaning, class, what the routes can do."""
+    rows = [
+        {
+            "name": entry.name,
+            "expression": entry.source_for(entry.d),
+            "dim": entry.d,
+            "tokens": entry.tokens,
+            "class": entry.kind,
+            "routes": _ROUTES[entry.kind],
+            "meaning": entry.meaning,
+        }
+        for entry in GALLERY.values()
+    ]
+    if as_json:
+        print_json({"targets": rows})
+        return
+    table = Table("name", "expression", "d", "tokens", "class", "meaning", show_lines=False)
+    for row in rows:
+        table.add_row(*(str(row[key]) for key in ("name", "expression", "dim", "tokens", "class", "meaning")))
+    console.print(table)
+    for kind, text in _ROUTES.items():
+        console.print(f"{kind}: {text}")

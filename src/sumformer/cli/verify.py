@@ -1,0 +1,67 @@
+"""`sumformer verify DIR`: exit 0 verified, 1 not verified, 2 unreadable."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.table import Table
+from rich.text import Text
+
+from sumformer.cli.output import Json, command, console, messages, print_json
+from sumformer.theorems.verification import Verdict
+from sumformer.theorems.verification import verify as run
+
+Directory = Annotated[Path, typer.Argument(help="A folder written by `sumformer construct --out`.", show_default=False)]
+NoAttack = Annotated[bool, typer.Option("--no-attack", help="Only re-derive the proof.")]
+
+
+@command
+def verify(directory: Directory, no_attack: NoAttack = False, as_json: Json = False) -> int:
+    """Re-derive a certificate from the saved weights, with code of its own, then try to break it."""
+    with messages.status("verifying …"):
+        verdict = run(directory, attack=not no_attack)
+    if as_json:
+        print_json(summary(verdict))
+    else:
+        show(verdict)
+    return 0 if verdict.verified else 1
+
+
+def summary(verdict: Verdict) -> dict[str, object]:
+    """What `--json` prints."""
+    proof, attack = verdict.proof, verdict.attack
+    return {
+        "verified": verdict.verified,
+        "recomputed_bound": proof.bound,
+        "certified_error": proof.claimed,
+        "epsilon": proof.epsilon,
+        "terms": [{"name": name, "recomputed": bound} for name, bound in proof.terms],
+        "failures": list(proof.failures),
+        "observed_error": None if attack is None else attack.worst,
+        "refuted": verdict.refuted,
+        "witness": str(attack.witness) if attack is not None and verdict.refuted else None,
+        "seconds": verdict.seconds,
+    }
+
+
+def show(verdict: Verdict) -> None:
+    """The verdict in the terminal."""
+    proof = verdict.proof
+    table = Table("term", "recomputed")
+    for name, bound in proof.terms:
+        table.add_row(name, f"{bound:.3g}")
+    table.add_section()
+    table.add_row("recomputed in all", f"{proof.bound:.3g}", style="bold")
+    table.add_row("claimed", f"{proof.claimed:.3g}")
+    table.add_row("ε", f"{proof.epsilon:.3g}")
+    if verdict.attack is not None:
+        table.add_row(f"worst found by attack ({verdict.attack.trials} trials)", f"{verdict.attack.worst:.3g}")
+    console.print(table)
+    for failure in proof.failures:
+        console.print(Text("failed: ", style="red") + Text(failure))
+    if verdict.refuted and verdict.attack is not None:
+        console.print(Text("refuted by: ", style="red") + Text(str(verdict.attack.witness)))
+    word = Text("verified", style="bold green") if verdict.verified else Text("NOT verified", style="bold red")
+    console.print(word + Text(f" in {verdict.seconds:.1f} s"))

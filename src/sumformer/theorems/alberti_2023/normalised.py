@@ -1,0 +1,120 @@
+"""Σ_j b K g / Σ_j b K with b, K > 0, bounded as a whole: numerator and denominator share K̃, so their errors are tied.
+
+With weights w_j = b K > 0 and K̃ = K(1 + δ_j), |δ_j| ≤ η:
+  S − f = Σ w_j δ_j (g_j − f) / Σ w_j (1 + δ_j),   |S − f| ≤ η/(1−η) · diam_y(g)/2,
+because f is the w-mean of g and a mean absolute deviation is at most half the diameter. Rounding is counted relative to
+the denominator, which is at least |a| · mean(b) · K_min (1 − η).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from sumformer.algebra.interval import Interval
+from sumformer.algebra.rounding import FloatArray
+from sumformer.algebra.tracked import INFLATE, Tracked
+from sumformer.targets import Binary, Reduce
+from sumformer.theorems.alberti_2023.decomposition import ReducedSum, Term
+from sumformer.theorems.alberti_2023.expansion import Expander
+from sumformer.theorems.alberti_2023.term_sizes import TermSizes
+
+
+@dataclass(frozen=True)
+class _Denominator:
+    """a(x) · c · mean b K: its term, the least |a|, 1/(c K_min (1−η)), η, and its own relative rounding."""
+
+    term: Term
+    least_own: FloatArray
+    share: float
+    eta: float
+    channel_error: float
+    rounding: FloatArray
+
+    @property
+    def constant(self) -> Fraction:
+        return self.term.polynomial[0][1]
+
+
+@dataclass(frozen=True)
+class Quotients:
+    """Recognises normalised kernels among the quotients of a target and bounds them."""
+
+    sums: Mapping[Reduce, ReducedSum]
+    sizes: TermSizes
+    expander: Expander
+
+    def bound(self, node: Binary) -> Tracked | None:
+        """num/den over one shared kernel; None when the pattern does not fit, and the general rule applies."""
+        if not (isinstance(node.left, Reduce) and isinstance(node.right, Reduce)):
+            return None
+        if node.right.width != 1 or node.left.kind != node.right.kind:
+            return None
+        tops, bottom = self.sums[node.left].components, self.sums[node.right].components[0]
+        if len(bottom) != 1 or any(index != (0,) * self.expander.box.d for index, _ in bottom[0].polynomial):
+            return None
+        base = bottom[0]
+        if any((t.channel, t.kernels) != (base.channel, base.kernels) for terms in tops for t in terms):
+            return None
+        denominator = self._denominator(base, node.left.kind.endswith("others"))
+        if denominator is None:
+            return None
+        columns = [self._component(terms, denominator) for terms in tops]
+        found = [c for c in columns if c is not None]
+        return self.sizes.ops.cat(found) if len(found) == len(columns) else None
+
+    def _denominator(self, base: Term, others: bool) -> _Denominator | None:
+        b, own = self.sizes.channel(base.channel), self.sizes.own(base.own_node)
+        lowest, least = float(b.range.lo.min()), self.sizes.kernels.minimum(base)
+        if lowest <= 0 or least <= 0 or bool(np.any(own.range.contains(0.0))):
+            return None
+        eta = self.sizes.kernels.relative(base)
+        if not eta < 0.5:
+            return None
+        # Leaving out the own token: the rest holds ≥ b_min/(b_min + b_max) of Σ b, and two sums are rounded, not one.
+        spread = 2.0 * (lowest + float(b.magnitude.max())) / lowest if others else 1.0
+        share = spread / (least * (1 - eta) * float(abs(base.polynomial[0][1]))) * INFLATE
+        least_own = np.where(own.range.lo > 0, own.range.lo, -own.range.hi)
+        channel_error = float((b.error[:, 0] / b.range.lo[:, 0]).max()) * INFLATE
+        rounding = self._term_error(base, Interval(1.0, 1.0), own, least_own, channel_error, 1) * share
+        if not bool(np.all(rounding < 0.5)):
+            return None
+        return _Denominator(base, least_own, share, eta, channel_error, rounding)
+
+    def _component(self, terms: tuple[Term, ...], den: _Denominator) -> Tracked | None:
+        """One coordinate: g over all y, the deviation bound, and both roundings relative to the denominator."""
+        cells = self.sizes.cells
+        shape = (cells.x.shape[0], cells.y.shape[0])
+        g, num = Interval(np.zeros(shape), np.zeros(shape)), np.zeros((shape[0], 1))
+        for term in terms:
+            ratio = self._own_ratio(term, den.term).range
+            g = g + ratio * cells.polynomial(term.polynomial) * Interval.from_fraction(1 / den.constant)
+            own = self.sizes.own(term.own_node)
+            num += self._term_error(term, ratio, own, den.least_own, den.channel_error, len(terms)) * den.share
+        if not bool(np.all(np.isfinite(num))):
+            return None
+        value = Interval(g.lo.min(axis=1, keepdims=True), g.hi.max(axis=1, keepdims=True))
+        approximation = den.eta / (1 - den.eta) * (value.hi - value.lo) / 2 * INFLATE
+        size = value.abs_upper() + approximation
+        rounding = (num + size * den.rounding) / (1 - den.rounding) * INFLATE
+        rounding += 2 * self.sizes.ops.u * (size + rounding)
+        return Tracked(value, (approximation + rounding) * INFLATE)
+
+    def _own_ratio(self, term: Term, base: Term) -> Tracked:
+        """a_t / a, factors cancelled exactly."""
+        powers = dict(term.own)
+        for atom, e in base.own:
+            powers[atom] = powers.get(atom, 0) - e
+        monomial = frozenset((atom, e) for atom, e in powers.items() if e)
+        return self.sizes.own(self.expander.node({monomial: Fraction(1)}))
+
+    def _term_error(
+        self, term: Term, ratio: Interval, own: Tracked, least_own: FloatArray, channel_error: float, terms: int
+    ) -> FloatArray:
+        """|computed − exact| of a_t V_t in a sum of `terms`, relative to |a| · mean b, a the denominator's factor."""
+        value, rounded = self.sizes.of(term, channel_error)
+        moved = rounded + 1.01 * (terms + 6) * self.sizes.ops.u * (value + rounded)
+        return (ratio.abs_upper() * moved + own.error / least_own * (value + rounded + moved)) * INFLATE

@@ -1,0 +1,70 @@
+"""δ_t: every relative rounding on the way from the tokens to V_t(x), weighed by the coefficients it passes through.
+
+T_k at a rounded, clamped argument t̂ = fl(fl(z − c)/r): |t̂ − t| ≤ u(4.1 + 2.1|c|/r [c not a float]), and |T_k'| ≤ k².
+The recurrence T_{k+1} = 2t T_k − T_{k−1} adds ≤ 3.3u per step, carried on by U_m, |U_m| ≤ m + 1. Together
+  τ_k ≤ k²·|t̂ − t| + 1.65u·k(k−1).
+The rest are counts of roundings in a row: the tree's levels, the division by the count, p ⊛ Σ, both contractions.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from math import expm1
+
+import numpy as np
+
+from sumformer.algebra.rounding import FloatArray
+from sumformer.algebra.tracked import INFLATE, is_representable
+from sumformer.nn.token_sum import levels
+from sumformer.targets.domain import Box
+from sumformer.theorems.alberti_2023.arithmetic import Arithmetic
+from sumformer.theorems.alberti_2023.decomposition import Term
+from sumformer.theorems.alberti_2023.plan import Plan
+
+MAX_DEGREE = 1024
+LARGEST_TABLE_ERROR = 0.005  # products of (1 + τ) are linearised below this; beyond it nothing is claimed
+
+
+class Roundings:
+    """Relative rounding bounds for the terms of one plan; all 0 when `u` is."""
+
+    def __init__(self, plan: Plan, arithmetic: Arithmetic, u: float, n_max: int) -> None:
+        self.plan, self.arithmetic, self.u, self.n_max = plan, arithmetic, u, n_max
+        self.box: Box = plan.decomposition.expander.box
+
+    @cached_property
+    def table(self) -> FloatArray:
+        """τ_{c,k} for every coordinate c and degree k."""
+        k = np.arange(float(MAX_DEGREE))
+        rows = []
+        for centre, radius in zip(self.box.centre, self.box.radius, strict=True):
+            shift = 0.0 if is_representable(centre, self.u) else 2.1 * float(abs(centre) / radius)
+            rows.append(k**2 * self.u * (4.1 + shift) + 1.65 * self.u * k * (k - 1))
+        return np.stack(rows)
+
+    def relative(self, term: Term, channel_error: float) -> float:
+        """δ_t, `channel_error` the relative error of b; infinite where the degrees are too high to claim anything."""
+        if not self.u:
+            return 0.0
+        tau, d = self.table, self.box.d
+        top = [max(gamma[c] for gamma, _ in term.polynomial) for c in range(d)]
+        plans = [self.plan.kernels[k] for k in term.kernels]
+        reach = max(top) + max([0, *(p.degree for p in plans)])
+        if reach >= MAX_DEGREE or float(tau[:, : reach + 1].max()) > LARGEST_TABLE_ERROR:
+            return float("inf")
+        covered = {c for p in plans for c in p.coordinates}
+        relative = channel_error + sum(float(tau[c, top[c]]) for c in range(d) if c not in covered)
+        roundings = levels(self.n_max, self.arithmetic.group) * self.arithmetic.group + d + 12
+        roundings += sum(2 ** sum(g > 0 for g in gamma) for gamma, _ in term.polynomial)
+        for plan in plans:
+            weights = np.abs(plan.truncation.coefficients)
+            k = len(plan.coordinates)
+            weighted = 0.0
+            for axis in range(2 * k):
+                c = plan.coordinates[axis % k]
+                offset = 0 if axis < k else top[c]  # p ⊛ Σ reads y-features up to `top` degrees higher
+                column = weights.sum(axis=tuple(i for i in range(2 * k) if i != axis))
+                weighted += float((column * tau[c, offset : offset + weights.shape[axis]]).sum())
+            relative += 1.05 * weighted / max(float(weights.sum()), 1e-300)
+            roundings += sum(plan.truncation.matrix().shape) + 2
+        return expm1((relative + 1.01 * roundings * self.u) * 1.001) * INFLATE

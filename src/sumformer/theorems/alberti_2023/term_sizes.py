@@ -1,0 +1,51 @@
+"""Sizes and errors of the parts of a term a_t(x) · mean b p_t K over the cells: own factor, channel, mean."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from sumformer.algebra.tracked import INFLATE, Tracked, TrackedOperations
+from sumformer.targets import Node
+from sumformer.targets.evaluate import Environment, evaluate
+from sumformer.theorems.alberti_2023.cells import Cells
+from sumformer.theorems.alberti_2023.decomposition import Term
+from sumformer.theorems.alberti_2023.kernel_errors import KernelErrors
+from sumformer.theorems.alberti_2023.roundings import Roundings
+
+
+@dataclass(frozen=True)
+class TermSizes:
+    """`reductions` holds the inner reductions' values as they become known."""
+
+    cells: Cells
+    ops: TrackedOperations
+    kernels: KernelErrors
+    roundings: Roundings
+    reductions: dict[Node, Tracked]
+
+    @property
+    def environment(self) -> Environment[Tracked]:
+        x = Tracked(self.cells.x, np.zeros(self.cells.x.shape))
+        return Environment(x=x, reduce=self.reductions.__getitem__)
+
+    def own(self, node: Node) -> Tracked:
+        """A value of the own token over the x-cells, (cells, 1)."""
+        value = evaluate(node, self.ops, self.environment)
+        shape = (self.cells.x.shape[0], 1)
+        return Tracked(value.range.broadcast_to(shape), np.broadcast_to(value.error, shape))
+
+    def channel(self, factor: Node) -> Tracked:
+        """b over the y-cells, (cells, 1)."""
+        y = Tracked(self.cells.y, np.zeros(self.cells.y.shape))
+        value = evaluate(factor, self.ops, Environment(y=y))
+        shape = (self.cells.y.shape[0], 1)
+        return Tracked(value.range.broadcast_to(shape), np.broadcast_to(value.error, shape))
+
+    def of(self, term: Term, channel_error: float) -> tuple[float, float]:
+        """sup |V_t| and the rounding of V_t, both relative to a mean of |b|."""
+        mass = sum(float(abs(c)) for _, c in term.polynomial) * INFLATE
+        value = mass * (self.kernels.maximum(term) + self.kernels.absolute(term))
+        rounded = mass * self.kernels.mass(term) * self.roundings.relative(term, channel_error)
+        return value * INFLATE, rounded * INFLATE
