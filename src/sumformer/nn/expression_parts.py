@@ -13,7 +13,8 @@ from math import prod
 from typing import Any
 
 from sumformer.errors import InputError
-from sumformer.targets import Const, Node, parse
+from sumformer.nn.program import Program
+from sumformer.targets import Const, parse, reductions
 from sumformer.targets.tree import Reduce
 
 MultiIndex = tuple[int, ...]
@@ -24,7 +25,9 @@ Polynomial = tuple[tuple[MultiIndex, Fraction], ...]
 class Channel:
     """Features b(y)·T_β(v), β in `support`. Of the channel b = 1 the feature T_0 is the count itself and not stored."""
 
-    factor: Node
+    factor: Program
+    is_one: bool
+    d: int
     support: tuple[MultiIndex, ...]
     suffixes: tuple[MultiIndex, ...]
 
@@ -34,15 +37,15 @@ class Channel:
         if any(len(beta) != d or min(beta) < 0 for beta in support) or len(set(support)) != len(support):
             raise InputError(f"channel: expected distinct multi-indices of length {d}")
         suffixes = tuple(sorted({beta[1:] for beta in support})) or ((0,) * (d - 1),)
-        return Channel(parse(data["factor"], d, free_y=True), support, suffixes)
-
-    @property
-    def is_one(self) -> bool:
-        return isinstance(self.factor, Const) and self.factor.value == 1
+        factor = parse(data["factor"], d, free_y=True)
+        if factor.width != 1 or "x" in factor.free:
+            raise InputError(f"channel: expected a number that depends on y alone, got {data['factor']!r}")
+        is_one = isinstance(factor, Const) and factor.value == 1
+        return Channel(Program(factor, {}), is_one, d, support, suffixes)
 
     @property
     def degrees(self) -> MultiIndex:
-        return tuple(max(column) for column in zip(*self.support, strict=True)) if self.support else (0,) * 64
+        return tuple(max(column) for column in zip(*self.support, strict=True)) if self.support else (0,) * self.d
 
     def flat_index(self) -> list[int]:
         """Where T_β lies in the (first coordinate × suffixes) matrix, row by row."""
@@ -61,18 +64,14 @@ class Kernel:
     coordinates: tuple[int, ...]
     x_degrees: tuple[int, ...]
     y_degrees: tuple[int, ...]
+    x_size: int
+    y_size: int
 
     @staticmethod
     def read(data: Mapping[str, Any]) -> Kernel:
-        return Kernel(tuple(data["coordinates"]), tuple(data["x_degrees"]), tuple(data["y_degrees"]))
-
-    @property
-    def x_size(self) -> int:
-        return prod(n + 1 for n in self.x_degrees)
-
-    @property
-    def y_size(self) -> int:
-        return prod(n + 1 for n in self.y_degrees)
+        x_degrees, y_degrees = tuple(data["x_degrees"]), tuple(data["y_degrees"])
+        sizes = (prod(n + 1 for n in x_degrees), prod(n + 1 for n in y_degrees))
+        return Kernel(tuple(data["coordinates"]), x_degrees, y_degrees, *sizes)
 
     def x_degree(self, c: int) -> int:
         return self.x_degrees[self.coordinates.index(c)] if c in self.coordinates else 0
@@ -85,21 +84,19 @@ class Product:
     kernels: tuple[int, ...]
     support: tuple[MultiIndex, ...]
     parts: tuple[Kernel, ...]
+    y_shape: tuple[int, ...]
     series: list[tuple[int, Polynomial]] = field(default_factory=list)
 
     @staticmethod
     def read(data: Mapping[str, Any], kernels: Sequence[Kernel]) -> Product:
         chosen = tuple(int(k) for k in data["kernels"])
         support = tuple(tuple(int(b) for b in beta) for beta in data["support"])
-        return Product(chosen, support, tuple(kernels[k] for k in chosen))
+        parts = tuple(kernels[k] for k in chosen)
+        return Product(chosen, support, parts, tuple(kernel.y_size for kernel in parts) or (1,))
 
     @property
     def series_count(self) -> int:
         return len(self.series)
-
-    @property
-    def y_shape(self) -> tuple[int, ...]:
-        return tuple(kernel.y_size for kernel in self.parts) or (1,)
 
     @property
     def x_total(self) -> int:
@@ -174,7 +171,7 @@ def shift(beta: MultiIndex, polynomial: Polynomial) -> dict[MultiIndex, Fraction
 class ReductionTerm:
     """a(x) times one series of one product."""
 
-    own: Node
+    own: Program
     product: int
     series: int
 
@@ -184,22 +181,39 @@ class Reduction:
     """A reduction of the target and, for each of its coordinates, the terms it is the sum of."""
 
     node: Reduce
+    kind: str
     components: tuple[tuple[ReductionTerm, ...], ...]
 
     @staticmethod
-    def read(data: Mapping[str, Any], d: int, channels: Sequence[Channel], products: Sequence[Product]) -> Reduction:
+    def read(
+        data: Mapping[str, Any],
+        d: int,
+        channels: Sequence[Channel],
+        products: Sequence[Product],
+        known: Mapping[Reduce, int],
+    ) -> Reduction:
+        """`known`: the places of the reductions read before this one, which its own factors may use."""
         node = parse(data["reduction"], d)
         if not isinstance(node, Reduce) or len(data["components"]) != node.width:
             raise InputError("reduction: expected a reduction and one list of terms per coordinate")
-        components = tuple(tuple(_read_term(t, d, channels, products) for t in terms) for terms in data["components"])
-        return Reduction(node, components)
+        components = tuple(
+            tuple(_read_term(t, d, channels, products, known) for t in terms) for terms in data["components"]
+        )
+        return Reduction(node, node.kind, components)
 
 
 def _read_term(
-    data: Mapping[str, Any], d: int, channels: Sequence[Channel], products: Sequence[Product]
+    data: Mapping[str, Any],
+    d: int,
+    channels: Sequence[Channel],
+    products: Sequence[Product],
+    known: Mapping[Reduce, int],
 ) -> ReductionTerm:
     channel, product = int(data["channel"]), int(data["product"])
     if not (0 <= channel < len(channels) and 0 <= product < len(products)):
         raise InputError("term: its channel or product does not exist")
     polynomial = tuple((tuple(int(g) for g in gamma), Fraction(c)) for gamma, c in data["polynomial"])
-    return ReductionTerm(parse(data["own"], d), product, products[product].add_series(channel, polynomial))
+    own = parse(data["own"], d)
+    if any(part not in known for part in reductions(own)):
+        raise InputError(f"term: {data['own']!r} uses a reduction that is not listed before it")
+    return ReductionTerm(Program(own, known), product, products[product].add_series(channel, polynomial))

@@ -25,12 +25,12 @@ from sumformer.errors import InputError
 from sumformer.nn.expression_parts import Channel, Kernel, Product, Reduction
 from sumformer.nn.inputs import check_tokens, keep_from_attention_mask, zero_padding
 from sumformer.nn.network_operations import NetworkOperations, chebyshev_table
+from sumformer.nn.program import Program
 from sumformer.nn.summarising import SummarisingModule
 from sumformer.nn.summary import Summary
 from sumformer.nn.token_sum import in_groups, levels, sum_groups
-from sumformer.targets import parse
-from sumformer.targets.evaluate import Environment, evaluate
-from sumformer.targets.tree import Reduce
+from sumformer.targets import Reduce, parse, to_source
+from sumformer.targets import reductions as all_reductions
 
 ARITHMETICS: dict[str, tuple[torch.dtype, torch.dtype]] = {  # inside, outside
     "float64": (torch.float64, torch.float64),
@@ -65,11 +65,21 @@ class ExpressionSumformer(SummarisingModule):
         self.channels, self.kernels = list(channels), list(kernels)
         self.products, self.reductions = list(products), list(reductions)
         self.inside, self.outside = ARITHMETICS[arithmetic]
-        self._tree = parse(expression, d)
+        tree = parse(expression, d)
         self._channels = [Channel.read(c, d) for c in channels]
         self._kernels = [Kernel.read(k) for k in kernels]
         self._products = [Product.read(p, self._kernels) for p in products]
-        self._reductions = [Reduction.read(r, d, self._channels, self._products) for r in reductions]
+        self._reductions: list[Reduction] = []
+        places: dict[Reduce, int] = {}
+        for data in reductions:
+            reduction = Reduction.read(data, d, self._channels, self._products, places)
+            places[reduction.node] = len(self._reductions)
+            self._reductions.append(reduction)
+        missing = [to_source(part) for part in all_reductions(tree) if part not in places]
+        if missing:
+            raise InputError(f"ExpressionSumformer: no terms are given for {', '.join(missing)}")
+        self.width = tree.width
+        self._program = Program(tree, places)
         shapes = [(k.x_size, k.y_size) for k in self._kernels]
         self.coefficients = nn.ParameterList(nn.Parameter(torch.zeros(s, dtype=self.inside)) for s in shapes)
         self._add_constants()
@@ -137,35 +147,20 @@ class ExpressionSumformer(SummarisingModule):
         tables = self._tables(x, self.x_degrees)
         means = [self._evaluate(rows, q) for rows, q in self._rows(tables, contracted)]
         count = state.count[:, None, None].to(self.inside)
-        values: dict[Reduce, Tensor] = {}
-        env = Environment(x=x, reduce=values.__getitem__)
+        reduced: list[Tensor] = []
         for reduction in self._reductions:
-            others = reduction.node.kind.endswith("others")
-            own_means = self._own_means(x) if others else None
+            own_means = self._own_means(x) if reduction.kind.endswith("others") else None
             columns = []
             for terms in reduction.components:
-                total = own = None
+                total, own = x.new_zeros(()), x.new_zeros(())
                 for term in terms:
-                    factor = evaluate(term.own, ops, env)
-                    value = factor * means[term.product][..., term.series, None]
-                    total = value if total is None else total + value
+                    factor = term.own.run(ops, x, None, reduced)
+                    total = total + factor * means[term.product][..., term.series, None]
                     if own_means is not None:
-                        value = factor * own_means[term.product][..., term.series, None]
-                        own = value if own is None else own + value
-                columns.append(self._finish(reduction.node, x, count, total, own))
-            values[reduction.node] = ops.cat(columns)
-        return evaluate(self._tree, ops, env).expand(*x.shape[:2], self._tree.width)
-
-    def _finish(self, node: Reduce, x: Tensor, count: Tensor, mean: Tensor | None, own: Tensor | None) -> Tensor:
-        """mean | n·mean | n·mean − own | (n·mean − own)/(n − 1)."""
-        if mean is None:
-            return x.new_zeros(*x.shape[:2], 1)
-        if node.kind == "mean":
-            return mean
-        if node.kind == "sum":
-            return count * mean
-        rest = count * mean if own is None else count * mean - own
-        return rest if node.kind == "sum_others" else rest / (count - 1)
+                        own = own + factor * own_means[term.product][..., term.series, None]
+                columns.append(_over_tokens(reduction.kind, count, total, own).expand(*x.shape[:2], 1))
+            reduced.append(ops.cat(columns))
+        return self._program.run(ops, x, None, reduced).expand(*x.shape[:2], self.width)
 
     # ---- the mean of each series, contracted with the kernels' coefficients
 
@@ -236,9 +231,8 @@ class ExpressionSumformer(SummarisingModule):
         t = ((z - self._constant("centre_")) * self._constant("inverse_radius")).clamp(-1, 1)
         return [chebyshev_table(t[..., c], degrees[c]) for c in range(self.d)]
 
-    def _scalar(self, node: Any, y: Tensor) -> Tensor:
-        value = evaluate(node, NetworkOperations(self.inside, y.device), Environment(y=y))
-        return value[..., 0].expand(y.shape[:2])
+    def _scalar(self, factor: Program, y: Tensor) -> Tensor:
+        return factor.run(NetworkOperations(self.inside, y.device), None, y, [])[..., 0].expand(y.shape[:2])
 
     def _padded(self, x: Tensor, keep: Tensor | None) -> Tensor:
         """Padding is moved to the box's centre, where every factor is defined; its weight is 0."""
@@ -255,7 +249,7 @@ class ExpressionSumformer(SummarisingModule):
         if torch.compiler.is_compiling():
             return 0
         features = [len(c.suffixes) + self.y_degrees[0] + 1 for c in self._channels]
-        whole = any(r.node.kind.endswith("others") for r in self._reductions)  # the own term needs all of Q per token
+        whole = any(r.kind.endswith("others") for r in self._reductions)  # the own term needs all of Q per token
         rows = [p.x_total * p.series_count if whole or len(p.parts) < 2 else p.row_width for p in self._products]
         widest = max([1, *features, *rows])
         tokens = max(1, SLAB_ELEMENTS // (widest * x.shape[0]))
@@ -295,5 +289,15 @@ class ExpressionSumformer(SummarisingModule):
     _constant = _index
 
     def extra_repr(self) -> str:
-        shape = f"ℝ^{{n×{self.d}}} → ℝ^{{n×{self._tree.width}}}"
+        shape = f"ℝ^{{n×{self.d}}} → ℝ^{{n×{self.width}}}"
         return f"{shape}, {self.expression}, d' = {self.latent_dimension}, {self.arithmetic}"
+
+
+def _over_tokens(kind: str, count: Tensor, mean: Tensor, own: Tensor) -> Tensor:
+    """mean | n·mean | n·mean − own | (n·mean − own)/(n − 1)."""
+    if kind == "mean":
+        return mean
+    if kind == "sum":
+        return count * mean
+    rest = count * mean - own
+    return rest if kind == "sum_others" else rest / (count - 1)

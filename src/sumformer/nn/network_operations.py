@@ -5,6 +5,8 @@ vᵏ is a product of k factors (at most k − 1 roundings deep), never a library
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import torch
 from torch import Tensor
 
@@ -13,6 +15,10 @@ from sumformer.targets.torch_evaluation import TorchOperations
 
 class NetworkOperations(TorchOperations):
     """Values of shape (…, width) in one dtype on one device."""
+
+    def number(self, value: float) -> Tensor:
+        """A constant of shape (1,), rounded to the arithmetic's dtype."""
+        return torch.full((1,), value, dtype=self.dtype, device=self.device)
 
     def power(self, v: Tensor, k: int) -> Tensor:
         if k < 0:
@@ -25,6 +31,14 @@ class NetworkOperations(TorchOperations):
             if k:
                 v = v * v
         return torch.ones_like(v) if result is None else result
+
+
+def as_float(value: Fraction) -> float:
+    """The nearest float64; beyond its range ±∞, as IEEE arithmetic has it."""
+    try:
+        return float(value)
+    except OverflowError:
+        return float("inf") if value > 0 else float("-inf")
 
 
 def chebyshev_table(t: Tensor, degree: int) -> Tensor:

@@ -48,7 +48,9 @@ class PolynomialFeatures(PretrainedModule):
         self._plan(self.indices)
 
     def forward(self, x: Tensor) -> Tensor:
-        table = self._table(check_width("PolynomialFeatures", x, self.d))  # (…, d·degree): entry c·degree + (b − 1) is the b-th power, or T_b, of coordinate c
+        table = self._table(
+            check_width("PolynomialFeatures", x, self.d)
+        )  # (…, d·degree): entry c·degree + (b − 1) is the b-th power, or T_b, of coordinate c
         levels = [table.index_select(-1, self.level_0)]
         for level in range(1, self.levels):
             parents = levels[-1].index_select(-1, getattr(self, f"parent_{level}"))

@@ -98,7 +98,8 @@ def read_tensors(path: Path) -> dict[str, torch.Tensor]:
     if not path.is_file():
         raise FileFormatError(path, "no such file; expected a folder written by save_pretrained")
     try:
-        return cast(dict[str, torch.Tensor], safetensors.load_file(path))
+        # Copied into memory of torch's own alignment: a matrix product may round differently without it.
+        return {key: tensor.clone() for key, tensor in safetensors.load_file(path).items()}
     except Exception as error:  # safetensors raises its own type for truncated and foreign files
         raise FileFormatError(path, f"is truncated or not a safetensors file ({error})") from error
 

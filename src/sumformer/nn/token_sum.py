@@ -20,7 +20,8 @@ def levels(n_max: int, group: int) -> int:
 
 def in_groups(values: Tensor, group: int) -> Tensor:
     """(batch, n, m) → (batch, ⌈n/group⌉, group, m), zeros appended."""
-    missing = -values.shape[1] % group
+    n = values.shape[1]
+    missing = (n + group - 1) // group * group - n
     zeros = values.new_zeros(values.shape[0], missing, values.shape[2])
     return torch.unflatten(torch.cat([values, zeros], dim=1), 1, (-1, group))
 

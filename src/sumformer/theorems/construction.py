@@ -79,7 +79,7 @@ class Construction:
             )
 
     def _refuse_others(self) -> None:
-        if any(r.node.kind.endswith("others") for r in self.network._reductions):
+        if any(r.kind.endswith("others") for r in self.network._reductions):
             raise InputError("sum_others and mean_others leave out the own token: queries must be the sources")
 
     def save(self, directory: str | Path) -> None:
