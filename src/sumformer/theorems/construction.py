@@ -130,7 +130,7 @@ def construct(
         raise RefusedError(
             "route exact takes polynomials written with sums", ["this target is not one; route sums takes it"]
         )
-    network = build(result.plan, ARITHMETICS[name]).eval()
+    network = build(result.plan, ARITHMETICS[name]).eval().requires_grad_(False)  # to train on: requires_grad_(True)
     certificate = _certify(f, epsilon, name, found, result)
     return Construction(f, network, certificate, time.perf_counter() - start)
 
@@ -139,7 +139,7 @@ def load(directory: str | Path) -> Construction:
     """Read back what `save` wrote; the claim is not re-checked here (`verify` does that)."""
     folder = Path(directory)
     certificate = Certificate.read(folder / CERTIFICATE_FILE)
-    network = ExpressionSumformer.from_pretrained(folder)
+    network = ExpressionSumformer.from_pretrained(folder).requires_grad_(False)
     f = make_target(certificate.target, n=certificate.tokens, d=certificate.d, box=certificate.box)
     return Construction(f, network, certificate)
 

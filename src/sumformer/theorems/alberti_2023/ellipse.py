@@ -133,4 +133,4 @@ def _token(box: Box, name: str, columns: dict[tuple[str, int], ComplexInterval],
 
 def ellipse_candidates() -> list[float]:
     """Parameters ρ that are tried, from a thin ellipse to a wide one; exact in binary."""
-    return [1.125, 1.25, 1.4375, 1.6875, 2.0, 2.25, 2.625, 3.5, 5.5, 9.0, 18.0, 48.0]
+    return [1.03125, 1.0625, 1.125, 1.25, 1.4375, 1.6875, 2.0, 2.25, 2.625, 3.5, 5.5, 9.0, 18.0, 48.0]

@@ -1,0 +1,18 @@
+"""Constructed networks in onnxruntime, at lengths never seen at export."""
+
+import pytest
+import torch
+
+import sumformer
+from sumformer.interop.onnx import export_onnx, onnx_error
+
+
+@pytest.mark.parametrize(
+    ("source", "d", "dtype"),
+    [("sum(exp(-norm2(x-y))*y)/sum(exp(-norm2(x-y)))", 2, "mixed"), ("x*mean_others(sigmoid(x-y))", 1, "float32")],
+)
+def test_a_construction_exports_with_free_batch_and_n(source, d, dtype, tmp_path):
+    c = sumformer.construct(source, 1e-2, d=d, dtype=dtype)
+    path = export_onnx(c.network, tmp_path / "network.onnx", torch.rand(1, 3, d))
+    for batch, n in ((1, 2), (3, 1500)):
+        assert onnx_error(c.network, path, torch.rand(batch, n, d)) < 1e-5
