@@ -9,22 +9,23 @@ Quotients of two reductions over one kernel are bounded as a whole (`normalised.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from sumformer.algebra.interval import Interval
-from sumformer.algebra.interval_operations import IntervalOperations
 from sumformer.algebra.rounding import FloatArray
 from sumformer.algebra.tracked import INFLATE, Tracked, TrackedOperations
-from sumformer.errors import DomainError
-from sumformer.targets import Binary, Node, Reduce, postorder, to_source
+from sumformer.targets import Binary, Node, Reduce, postorder
 from sumformer.targets.domain import Tokens
-from sumformer.targets.evaluate import Environment, evaluate
+from sumformer.targets.evaluate import evaluate
 from sumformer.theorems.alberti_2023.arithmetic import Arithmetic
 from sumformer.theorems.alberti_2023.cells import Cells
 from sumformer.theorems.alberti_2023.decomposition import ReducedSum, Term
 from sumformer.theorems.alberti_2023.kernel_errors import KernelErrors, Switches
 from sumformer.theorems.alberti_2023.normalised import Quotients
 from sumformer.theorems.alberti_2023.plan import Plan
+from sumformer.theorems.alberti_2023.ranges import reduction_ranges
 from sumformer.theorems.alberti_2023.roundings import Roundings
 from sumformer.theorems.alberti_2023.term_sizes import TermSizes
 
@@ -32,8 +33,17 @@ from sumformer.theorems.alberti_2023.term_sizes import TermSizes
 class ErrorBound:
     """The bound for one plan, one arithmetic, one set of token counts."""
 
-    def __init__(self, plan: Plan, arithmetic: Arithmetic, tokens: Tokens, cells: Cells, switches: Switches) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        arithmetic: Arithmetic,
+        tokens: Tokens,
+        cells: Cells,
+        switches: Switches,
+        ranges: Mapping[Reduce, Interval] | None = None,
+    ) -> None:
         self.plan, self.arithmetic, self.tokens, self.cells = plan, arithmetic, tokens, cells
+        self.ranges = reduction_ranges(plan.decomposition.expression, cells, tokens) if ranges is None else ranges
         self.u = arithmetic.u if switches.rounding else 0.0
         self.u_out = arithmetic.u_out if switches.rounding else 0.0
         self.ops = TrackedOperations(self.u, arithmetic.tiny)
@@ -60,30 +70,8 @@ class ErrorBound:
         return error * INFLATE if error == error else float("inf")
 
     def _reduction(self, parts: ReducedSum) -> Tracked:
-        kind = parts.reduction.kind
-        value = self._body_range(parts.reduction)
-        error = np.concatenate([self._component(terms, kind) for terms in parts.components], axis=-1)
-        low, high = self.tokens.minimum, self.tokens.maximum
-        if kind == "sum":
-            value = value * Interval(float(low), float(high))
-        if kind == "sum_others":
-            value = value * Interval(float(low - 1), float(high - 1))
-        return Tracked(value, error)
-
-    def _body_range(self, reduction: Reduce) -> Interval:
-        """The hull of the body over all y, for every x-cell: where a mean of it lies."""
-
-        def inner(node: Reduce) -> Interval:
-            value = self.values[node].range
-            return Interval(value.lo[:, None], value.hi[:, None])
-
-        x, y = self.cells.x[:, None], self.cells.y[None, :]
-        body = evaluate(reduction.body, IntervalOperations(), Environment(x=x, y=y, reduce=inner))
-        if not bool(np.all(body.defined)):
-            source = to_source(reduction.body)
-            raise DomainError(f"{source} may leave its domain on the box {self.cells.box}", source)
-        body = body.broadcast_to((x.shape[0], y.shape[1], reduction.width))
-        return Interval(body.lo.min(axis=1), body.hi.max(axis=1))
+        errors = [self._component(terms, parts.reduction.kind) for terms in parts.components]
+        return Tracked(self.ranges[parts.reduction], np.concatenate(errors, axis=-1))
 
     def _component(self, terms: tuple[Term, ...], kind: str) -> FloatArray:
         """The error of one coordinate of a reduction over the x-cells, (cells, 1)."""

@@ -40,8 +40,10 @@ class KernelErrors:
 
     def relative(self, term: Term) -> float:
         """η = sup |K̃ − K| / K for K > 0."""
-        parts = [self._single(k) / self.plan.kernels[k].range[0] for k in term.kernels]
-        return (expm1(sum(parts)) + self._left_out(term) / self.minimum(term) * INFLATE) * INFLATE
+        parts = sum(self._single(k) / self.plan.kernels[k].range[0] for k in term.kernels)
+        if not parts < 1.0:
+            return float("inf")
+        return (expm1(parts) + self._left_out(term) / self.minimum(term) * INFLATE) * INFLATE
 
     def maximum(self, term: Term) -> float:
         """sup |K|."""

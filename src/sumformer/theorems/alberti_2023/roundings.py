@@ -67,4 +67,6 @@ class Roundings:
                 weighted += float((column * tau[c, offset : offset + weights.shape[axis]]).sum())
             relative += 1.05 * weighted / max(float(weights.sum()), 1e-300)
             roundings += sum(plan.truncation.matrix().shape) + 2
+        if relative + 1.01 * roundings * self.u > 1.0:
+            return float("inf")
         return expm1((relative + 1.01 * roundings * self.u) * 1.001) * INFLATE

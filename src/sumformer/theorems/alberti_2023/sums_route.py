@@ -6,9 +6,13 @@ f(X)_i = h(x_i, Σ_j k_1(x_i, x_j), …) with analytic k; polynomials written wi
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from math import prod
 
+from sumformer.algebra.interval import Interval
 from sumformer.errors import DomainError, RefusedError
+from sumformer.nn.token_sum import levels
 from sumformer.targets import Binary, Node, Reduce, postorder
 from sumformer.targets.target import Target
 from sumformer.theorems.alberti_2023.arithmetic import Arithmetic
@@ -19,6 +23,7 @@ from sumformer.theorems.alberti_2023.expansion import Grouping
 from sumformer.theorems.alberti_2023.interpolation import KernelStudy, Studies
 from sumformer.theorems.alberti_2023.kernel_errors import Switches
 from sumformer.theorems.alberti_2023.plan import Plan, make_plan
+from sumformer.theorems.alberti_2023.ranges import reduction_ranges
 
 ACCEPT = 0.9  # of ε: leaves room for a checker whose enclosures are a little wider
 TRIALS = 10
@@ -81,19 +86,27 @@ def _search(
 ) -> SumsResult:
     """Tolerances in turn: the bound is nearly proportional to the tolerance, so a few trials suffice."""
     cells = Cells(target.box)
+    ranges = reduction_ranges(decomposition.expression, cells, target.tokens)
     studies = Studies(target.box)
     kernels = {k: studies.of(k) for k in decomposition.kernels}
-    scales = _scales(decomposition, kernels)
+    normalised = _normalised(decomposition)
+    _refuse_lost_precision(normalised, kernels, epsilon, arithmetic, target)
+    scales = _scales(normalised, kernels)
     tolerance, best, reachable = epsilon, None, float("inf")
     for _ in range(TRIALS):
         plan = make_plan(decomposition, kernels, scales, tolerance, arithmetic.dtype)
-        split = measure(plan, arithmetic, target, cells)
+        try:
+            split = measure(plan, arithmetic, target, cells, ranges)
+        except DomainError:  # the exact values stay in the domain; these approximations may not: refine
+            if not plan.kernels:
+                raise
+            tolerance *= 0.03
+            continue
         reachable = min(reachable, split.total)
-        room = ACCEPT * epsilon - split.rounding
+        room, approximation = ACCEPT * epsilon - split.rounding, split.remainder + split.dropped
         if split.total <= ACCEPT * epsilon:
             if best is None or plan.latent_dimension < best.plan.latent_dimension:
                 best = SumsResult(plan, grouping, split)
-            approximation = split.total - split.rounding
             if not plan.kernels or approximation > 0.5 * room:
                 break
             tolerance *= min(0.8 * room / max(approximation, 1e-300), 16.0)
@@ -107,12 +120,12 @@ def _search(
                 reachable=2.5 * split.rounding,
             )
         else:
-            approximation = split.total - split.rounding
             shrink = 0.8 * room / approximation if approximation < float("inf") else 0.01
             tolerance *= min(max(shrink, 1e-4), 0.7)
     if best is None:
+        reason = f"best bound proved: {reachable:.2g}" if reachable < float("inf") else "no finite bound was proved"
         raise RefusedError(
-            f"ε = {epsilon:g} was not reached by the sums route", [f"best bound: {reachable:.2g}"], reachable
+            f"ε = {epsilon:g} was not reached by the sums route", [reason, *_advice(arithmetic)], reachable
         )
     return best
 
@@ -123,37 +136,67 @@ def _advice(arithmetic: Arithmetic) -> list[str]:
     return []
 
 
-def measure(plan: Plan, arithmetic: Arithmetic, target: Target, cells: Cells) -> Split:
+def measure(
+    plan: Plan,
+    arithmetic: Arithmetic,
+    target: Target,
+    cells: Cells,
+    ranges: Mapping[Reduce, Interval] | None = None,
+) -> Split:
     """The bound and its parts; the parts add up to the bound."""
 
     def bound(switches: Switches) -> float:
-        return ErrorBound(plan, arithmetic, target.tokens, cells, switches).total()
+        return ErrorBound(plan, arithmetic, target.tokens, cells, switches, ranges).total()
 
     total = bound(Switches())
     if not plan.kernels:
         return Split(0.0, 0.0, total)
-    try:
-        remainder = bound(Switches(dropped=False, rounding=False))
-        approximation = max(bound(Switches(rounding=False)), remainder)
-    except DomainError:
-        return Split(total, 0.0, 0.0)
+    remainder = bound(Switches(dropped=False, rounding=False))
+    approximation = max(bound(Switches(rounding=False)), remainder)
     total = max(total, approximation)
     return Split(remainder, approximation - remainder, total - approximation)
 
 
-def _scales(decomposition: Decomposition, studies: dict[Node, KernelStudy]) -> dict[Node, float]:
-    """Errors count relative to the least value of a kernel that is normalised by its own sum, else to its largest."""
-    normalised = {
-        kernel
+def _normalised(decomposition: Decomposition) -> list[tuple[Node, ...]]:
+    """The kernels of every denominator that is a reduction."""
+    denominators = {
+        part.right
         for part in postorder(decomposition.expression)
         if isinstance(part, Binary) and part.op == "/" and isinstance(part.right, Reduce)
-        for sums in decomposition.sums
-        if sums.reduction == part.right
-        for terms in sums.components
-        for term in terms
-        for kernel in term.kernels
     }
+    parts = [s.components for s in decomposition.sums if s.reduction in denominators]
+    return [term.kernels for components in parts for terms in components for term in terms if term.kernels]
+
+
+def _refuse_lost_precision(
+    normalised: list[tuple[Node, ...]],
+    studies: Mapping[Node, KernelStudy],
+    epsilon: float,
+    arithmetic: Arithmetic,
+    target: Target,
+) -> None:
+    """A kernel normalised by its own sum loses max K / min K of its digits, whatever the degree: known beforehand."""
+    roundings = levels(target.tokens.maximum, arithmetic.group) * arithmetic.group
+    for kernels in normalised:
+        ranges = [studies[k].range for k in kernels]
+        if all(low > 0 for low, _ in ranges):
+            loss = prod(high / low for low, high in ranges) * roundings * arithmetic.u
+            if loss > 2 * epsilon:
+                raise RefusedError(
+                    f"ε = {epsilon:g} is not reachable in {arithmetic.name} arithmetic: the kernel falls to "
+                    f"{prod(low / high for low, high in ranges):.1e} of its largest value and is divided by its own sum",
+                    [
+                        f"reachable here: ε ≈ {5 * loss:.2g} at best; a smaller box or a wider kernel",
+                        *_advice(arithmetic),
+                    ],
+                    reachable=5 * loss,
+                )
+
+
+def _scales(normalised: list[tuple[Node, ...]], studies: Mapping[Node, KernelStudy]) -> dict[Node, float]:
+    """Errors count relative to the least value of a kernel that is normalised by its own sum, else to its largest."""
+    divided = {kernel for kernels in normalised for kernel in kernels}
     return {
-        k: s.range[0] if k in normalised and s.range[0] > 0 else max(abs(s.range[0]), abs(s.range[1]), 1e-300)
+        k: s.range[0] if k in divided and s.range[0] > 0 else max(abs(s.range[0]), abs(s.range[1]), 1e-300)
         for k, s in studies.items()
     }
