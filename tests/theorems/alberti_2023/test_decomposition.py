@@ -4,13 +4,13 @@ import random
 
 import numpy as np
 import pytest
+from tests.theorems.values import number
 
 from sumformer.errors import RefusedError
 from sumformer.targets import parse
 from sumformer.targets.domain import Box
 from sumformer.theorems.alberti_2023.components import component
 from sumformer.theorems.alberti_2023.decomposition import decompose
-from tests.theorems.values import number
 
 BODIES = [
     "y",

@@ -11,7 +11,7 @@ from sumformer.theorems.alberti_2023.cells import Cells
 from sumformer.theorems.alberti_2023.decomposition import decompose
 from sumformer.theorems.alberti_2023.interpolation import Studies
 from sumformer.theorems.alberti_2023.plan import make_plan
-from sumformer.theorems.alberti_2023.sums_route import measure
+from sumformer.theorems.alberti_2023.sums_route import measure, token_pieces
 
 SOURCES = {
     "mean(exp(-norm2(x-y)))": ("any", 2),
@@ -34,6 +34,11 @@ def plan_of(f, tolerance, dtype, grouping="joint"):
     return make_plan(decomposition, kernels, dict.fromkeys(kernels, 1.0), tolerance, dtype)
 
 
+def split_of(f, plan, arithmetic):
+    cells = Cells(f.box)
+    return measure(plan, ARITHMETICS[arithmetic], cells, token_pieces(plan.decomposition, cells, f.tokens))
+
+
 @pytest.mark.parametrize("name", ["float64", "float32", "mixed"])
 @pytest.mark.parametrize("source", SOURCES)
 def test_no_sampled_error_exceeds_the_bound(source, name):
@@ -41,7 +46,7 @@ def test_no_sampled_error_exceeds_the_bound(source, name):
     f = target(source, n=tokens, d=d)
     arithmetic = ARITHMETICS[name]
     plan = plan_of(f, 1e-3, arithmetic.dtype)
-    split = measure(plan, arithmetic, f, Cells(f.box))
+    split = split_of(f, plan, name)
     network = build(plan, arithmetic)
     generator = torch.Generator().manual_seed(1)
     n = min(f.tokens.maximum, 12)
@@ -56,17 +61,15 @@ def test_no_sampled_error_exceeds_the_bound(source, name):
 
 def test_a_finer_plan_has_a_smaller_bound():
     f = target("mean(exp(-4*norm2(x-y)))", d=1)
-    totals = [
-        measure(plan_of(f, t, "float64"), ARITHMETICS["float64"], f, Cells(f.box)).total for t in (1e-1, 1e-3, 1e-6)
-    ]
+    totals = [split_of(f, plan_of(f, t, "float64"), "float64").total for t in (1e-1, 1e-3, 1e-6)]
     assert totals[0] > 50 * totals[1] > 2500 * totals[2]
 
 
 def test_rounding_grows_with_the_precision_lost_and_with_n_for_sums():
     f, g = target("sum(y)", n="10"), target("sum(y)", n="1000")
-    one = measure(plan_of(f, 1, "float64"), ARITHMETICS["float64"], f, Cells(f.box)).total
-    many = measure(plan_of(g, 1, "float64"), ARITHMETICS["float64"], g, Cells(g.box)).total
-    coarse = measure(plan_of(f, 1, "float32"), ARITHMETICS["float32"], f, Cells(f.box)).total
+    one = split_of(f, plan_of(f, 1, "float64"), "float64").total
+    many = split_of(g, plan_of(g, 1, "float64"), "float64").total
+    coarse = split_of(f, plan_of(f, 1, "float32"), "float32").total
     assert many > 50 * one
     assert coarse > 1e6 * one
 
@@ -75,9 +78,14 @@ def test_rounding_grows_with_the_precision_lost_and_with_n_for_sums():
 def test_leaving_the_domain_is_refused(source):
     f = target(source, d=1)
     with pytest.raises(DomainError):
-        measure(plan_of(f, 1e-3, "float64"), ARITHMETICS["float64"], f, Cells(f.box))
+        split_of(f, plan_of(f, 1e-3, "float64"), "float64")
 
 
 def test_a_variance_is_known_to_be_non_negative():
     f = target("sqrt(mean((y-mean(y))**2) + 0.001)", d=1)
-    assert measure(plan_of(f, 1e-3, "float64"), ARITHMETICS["float64"], f, Cells(f.box)).total < 1e-8
+    assert split_of(f, plan_of(f, 1e-3, "float64"), "float64").total < 1e-8
+
+
+def test_a_sum_is_tied_to_its_count():
+    f = target("exp(x)/sum(exp(y))", n="..1000", box="-3:2")
+    assert split_of(f, plan_of(f, 1e-3, "float64"), "float64").total < 1e-8

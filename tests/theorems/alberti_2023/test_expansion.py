@@ -5,13 +5,13 @@ import random
 from fractions import Fraction
 
 import pytest
+from tests.theorems.values import number
 
 from sumformer.errors import RefusedError
 from sumformer.targets import parse
 from sumformer.targets.domain import Box
 from sumformer.theorems.alberti_2023.components import component, coordinates
 from sumformer.theorems.alberti_2023.expansion import Centred, Expander, additive_terms, connected
-from tests.theorems.values import number
 
 SOURCES = [
     "x[0]*(y[0] - x[1])**3",

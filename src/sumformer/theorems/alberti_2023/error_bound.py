@@ -25,7 +25,6 @@ from sumformer.theorems.alberti_2023.decomposition import ReducedSum, Term
 from sumformer.theorems.alberti_2023.kernel_errors import KernelErrors, Switches
 from sumformer.theorems.alberti_2023.normalised import Quotients
 from sumformer.theorems.alberti_2023.plan import Plan
-from sumformer.theorems.alberti_2023.ranges import reduction_ranges
 from sumformer.theorems.alberti_2023.roundings import Roundings
 from sumformer.theorems.alberti_2023.term_sizes import TermSizes
 
@@ -40,10 +39,10 @@ class ErrorBound:
         tokens: Tokens,
         cells: Cells,
         switches: Switches,
-        ranges: Mapping[Reduce, Interval] | None = None,
+        ranges: Mapping[Reduce, Interval],
     ) -> None:
         self.plan, self.arithmetic, self.tokens, self.cells = plan, arithmetic, tokens, cells
-        self.ranges = reduction_ranges(plan.decomposition.expression, cells, tokens) if ranges is None else ranges
+        self.ranges = ranges
         self.u = arithmetic.u if switches.rounding else 0.0
         self.u_out = arithmetic.u_out if switches.rounding else 0.0
         self.ops = TrackedOperations(self.u, arithmetic.tiny)

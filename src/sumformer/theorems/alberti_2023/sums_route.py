@@ -6,7 +6,7 @@ f(X)_i = h(x_i, Σ_j k_1(x_i, x_j), …) with analytic k; polynomials written wi
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 
@@ -14,6 +14,7 @@ from sumformer.algebra.interval import Interval
 from sumformer.errors import DomainError, RefusedError
 from sumformer.nn.token_sum import levels
 from sumformer.targets import Binary, Node, Reduce, postorder
+from sumformer.targets.domain import Tokens
 from sumformer.targets.target import Target
 from sumformer.theorems.alberti_2023.arithmetic import Arithmetic
 from sumformer.theorems.alberti_2023.cells import Cells
@@ -86,7 +87,7 @@ def _search(
 ) -> SumsResult:
     """Tolerances in turn: the bound is nearly proportional to the tolerance, so a few trials suffice."""
     cells = Cells(target.box)
-    ranges = reduction_ranges(decomposition.expression, cells, target.tokens)
+    pieces = token_pieces(decomposition, cells, target.tokens)
     studies = Studies(target.box)
     kernels = {k: studies.of(k) for k in decomposition.kernels}
     normalised = _normalised(decomposition)
@@ -96,7 +97,7 @@ def _search(
     for _ in range(TRIALS):
         plan = make_plan(decomposition, kernels, scales, tolerance, arithmetic.dtype)
         try:
-            split = measure(plan, arithmetic, target, cells, ranges)
+            split = measure(plan, arithmetic, cells, pieces)
         except DomainError:  # the exact values stay in the domain; these approximations may not: refine
             if not plan.kernels:
                 raise
@@ -136,17 +137,32 @@ def _advice(arithmetic: Arithmetic) -> list[str]:
     return []
 
 
-def measure(
-    plan: Plan,
-    arithmetic: Arithmetic,
-    target: Target,
-    cells: Cells,
-    ranges: Mapping[Reduce, Interval] | None = None,
-) -> Split:
+@dataclass(frozen=True)
+class TokenPiece:
+    """Some of the token counts, and where the reductions lie for them."""
+
+    tokens: Tokens
+    ranges: Mapping[Reduce, Interval]
+
+
+def token_pieces(decomposition: Decomposition, cells: Cells, tokens: Tokens) -> list[TokenPiece]:
+    """The token counts in pieces [m, 2m], where the target has true sums: a sum's size and its error grow together."""
+    expression = decomposition.expression
+    counts = [tokens]
+    if any(s.reduction.kind in ("sum", "sum_others") for s in decomposition.sums):
+        counts, low = [], tokens.minimum
+        while low <= tokens.maximum:
+            high = min(2 * low, tokens.maximum)
+            counts.append(Tokens(low, high))
+            low = high + 1
+    return [TokenPiece(piece, reduction_ranges(expression, cells, piece)) for piece in counts]
+
+
+def measure(plan: Plan, arithmetic: Arithmetic, cells: Cells, pieces: Sequence[TokenPiece]) -> Split:
     """The bound and its parts; the parts add up to the bound."""
 
     def bound(switches: Switches) -> float:
-        return ErrorBound(plan, arithmetic, target.tokens, cells, switches, ranges).total()
+        return max(ErrorBound(plan, arithmetic, p.tokens, cells, switches, p.ranges).total() for p in pieces)
 
     total = bound(Switches())
     if not plan.kernels:
@@ -184,7 +200,7 @@ def _refuse_lost_precision(
             if loss > 2 * epsilon:
                 raise RefusedError(
                     f"ε = {epsilon:g} is not reachable in {arithmetic.name} arithmetic: the kernel falls to "
-                    f"{prod(low / high for low, high in ranges):.1e} of its largest value and is divided by its own sum",
+                    f"{prod(low / high for low, high in ranges):.1e} of its largest value and is divided by its sum",
                     [
                         f"reachable here: ε ≈ {5 * loss:.2g} at best; a smaller box or a wider kernel",
                         *_advice(arithmetic),

@@ -1,0 +1,121 @@
+"""Figure → <figure><img …></figure>: matplotlib, loaded when the first picture is drawn, and one look for all."""
+
+from __future__ import annotations
+
+import base64
+import io
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+from sumformer.errors import MissingDependencyError
+from sumformer.experiments.construction_report.numbers import decade
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
+    from matplotlib.figure import Figure
+
+BLUE, ORANGE, GREEN, PURPLE, RED, GREY = "#0072b2", "#d55e00", "#009e73", "#aa4499", "#cc3311", "#777777"
+PLAIN = {"facecolor": "white", "edgecolor": "none", "pad": 0.8}  # behind a label that a line would cross
+LOOK: Any = {  # matplotlib types its keys one by one
+    "font.family": ["DejaVu Sans"],
+    "font.size": 10,
+    "axes.titlesize": 10,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.edgecolor": GREY,
+    "axes.labelcolor": "#222222",
+    "xtick.color": "#444444",
+    "ytick.color": "#444444",
+    "svg.fonttype": "path",
+    "svg.hashsalt": "sumformer",
+}
+DOTS_PER_INCH = 144  # of the PNG, which a screen with fine pixels shows at half its size
+PIXELS_PER_INCH = 96  # of a page
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A drawn figure, what it shows in words, and a caption."""
+
+    data_uri: str
+    width: int
+    alt: str
+    caption: str = ""
+
+    def html(self) -> str:
+        caption = f"<figcaption>{escape(self.caption)}</figcaption>" if self.caption else ""
+        image = f'<img src="{self.data_uri}" width="{self.width}" alt="{escape(self.alt)}">'
+        return f'<figure style="max-width:{self.width + 24}px">{image}{caption}</figure>'
+
+
+def require_matplotlib() -> None:
+    """Refuse before anything is computed if the pictures cannot be drawn."""
+    try:
+        import matplotlib.figure  # noqa: F401
+    except ImportError as error:
+        raise MissingDependencyError("matplotlib", "a report with pictures", "plots") from error
+
+
+@contextmanager
+def look() -> Iterator[None]:
+    """Within, figures are drawn alike, whatever the user's own matplotlib settings are."""
+    require_matplotlib()
+    import matplotlib
+
+    with matplotlib.rc_context():
+        matplotlib.rcdefaults()
+        with matplotlib.rc_context(LOOK):
+            yield
+
+
+def new_figure(width: float, height: float) -> Figure:
+    """An empty figure of so many inches; no window system and no global state is touched."""
+    require_matplotlib()
+    from matplotlib.figure import Figure
+
+    return Figure(figsize=(width, height), layout="constrained")
+
+
+def picture(figure: Figure, alt: str, caption: str = "") -> Picture:
+    """The figure as an image inside the page: SVG or PNG, whichever is smaller."""
+    svg = _bytes(figure, "svg")
+    figure.set_layout_engine("none")  # laid out once, the places hold for the second drawing
+    forms = [("image/svg+xml", svg), ("image/png", _bytes(figure, "png"))]
+    kind, data = min(forms, key=lambda form: len(form[1]))
+    uri = f"data:{kind};base64,{base64.b64encode(data).decode('ascii')}"
+    return Picture(uri, round(figure.get_figwidth() * PIXELS_PER_INCH), alt, caption)
+
+
+def decades(axis: Axis) -> None:
+    """A logarithmic axis with labels as 10⁻⁴ at whole decades, few enough to be read."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, NullLocator
+
+    low, high = sorted(axis.get_view_interval())
+    many = high / max(low, 1e-300) > 1e8
+    axis.set_major_locator(LogLocator(base=10, numticks=6))
+    axis.set_major_formatter(FuncFormatter(lambda v, _: decade(_exponent(float(v)))))
+    axis.set_minor_locator(NullLocator() if many else LogLocator(base=10, subs=tuple(range(2, 10)), numticks=10))
+    axis.set_minor_formatter(NullFormatter())
+
+
+def grid(axes: Axes) -> None:
+    """Faint lines behind the data."""
+    axes.grid(True, which="major", color="#dddddd", linewidth=0.6)
+    axes.set_axisbelow(True)
+
+
+def _exponent(value: float) -> int:
+    from math import log10
+
+    return round(log10(value)) if value > 0 else 0
+
+
+def _bytes(figure: Figure, form: str) -> bytes:
+    buffer = io.BytesIO()
+    nothing = {"Date": None, "Creator": None, "Type": None, "Format": None} if form == "svg" else {"Software": None}
+    figure.savefig(buffer, format=form, dpi=DOTS_PER_INCH, metadata=nothing, facecolor="white")
+    return buffer.getvalue()

@@ -1,0 +1,82 @@
+"""The network in tables: kernels K_g, channels b, reductions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from html import escape
+from typing import Any
+
+from sumformer.experiments.construction_report.markup import code, details, paragraph, table
+from sumformer.experiments.construction_report.numbers import nearest, rounded_up
+from sumformer.targets import parse
+from sumformer.theorems.alberti_2023.components import coordinates
+from sumformer.theorems.construction import Construction
+
+
+def tables(construction: Construction) -> list[str]:
+    """What the network is made of, folded."""
+    return [
+        details("Kernels: what is interpolated", kernels(construction)),
+        details("Channels and reductions: what is summed", channels(construction), reductions(construction)),
+    ]
+
+
+def kernels(construction: Construction) -> str:
+    """A row per kernel, with the constants of the certificate."""
+    constants = construction.certificate.constants["kernels"]
+    if not constants:
+        return paragraph("None: nothing is interpolated.")
+    head = ("kernel K", "coordinates", "degree", "interpolation degree", "ρ", "M", "range", "remainder", "dropped")
+    note = paragraph(
+        "ρ and M: |K| ≤ M when one variable runs over the Bernstein ellipse of parameter ρ and the others over the "
+        "box; remainder: proved error of interpolation at the interpolation degree; dropped: proved error of cutting "
+        "to the degree and rounding the coefficients. Remainder, dropped and M are rounded up.",
+        "note",
+    )
+    return table(head, [_kernel(k, construction.target.d) for k in constants], range(2, 9)) + note
+
+
+def _kernel(kernel: Mapping[str, Any], d: int) -> list[str]:
+    places = sorted(coordinates(parse(kernel["expression"], d, free_y=True)))
+    ellipses: Sequence[Mapping[str, Any]] = kernel["ellipses"]
+    low, high = kernel["range"]
+    return [
+        code(kernel["expression"]),
+        ", ".join(str(c) for c in places),
+        str(kernel["degree"]),
+        str(kernel["interpolation_degree"]),
+        _distinct([nearest(e["rho"], 5) for e in ellipses]),
+        _distinct([rounded_up(e["maximum"]) for e in ellipses]),
+        f"[{nearest(low)}, {nearest(high)}]",
+        _bound(kernel["remainder"]),
+        _bound(kernel["dropped"]),
+    ]
+
+
+def channels(construction: Construction) -> str:
+    """A row per factor b(y) with its Chebyshev features."""
+    rows = []
+    for channel in construction.network.channels:
+        support = channel["support"]
+        degrees = [max(column) for column in zip(*support, strict=True)]
+        rows.append([code(channel["factor"]), str(len(support)), ", ".join(map(str, degrees)) or "–"])
+    if not rows:
+        return paragraph("No channel: no reduction needs a feature.")
+    return table(("channel b(y)", "features b(y)·T_β(v)", "largest degree per coordinate"), rows, (1,))
+
+
+def reductions(construction: Construction) -> str:
+    """A row per reduction of the target (n cancelled where n is any)."""
+    rows = [
+        [code(r["reduction"]), str(len(r["components"])), str(sum(len(terms) for terms in r["components"]))]
+        for r in construction.network.reductions
+    ]
+    return table(("reduction", "coordinates", "terms"), rows, (1, 2)) if rows else paragraph("No reduction.")
+
+
+def _bound(value: float) -> str:
+    return f'<span title="{escape(repr(value))}">{escape(rounded_up(value))}</span>'
+
+
+def _distinct(texts: Sequence[str]) -> str:
+    return escape(", ".join(dict.fromkeys(texts)))
