@@ -169,9 +169,9 @@ def shift(beta: MultiIndex, polynomial: Polynomial) -> dict[MultiIndex, Fraction
 
 @dataclass(frozen=True)
 class ReductionTerm:
-    """a(x) times one series of one product."""
+    """a(x) times one series of one product; `own` is the place of a(x) among the network's own factors."""
 
-    own: Program
+    own: int
     product: int
     series: int
 
@@ -191,13 +191,14 @@ class Reduction:
         channels: Sequence[Channel],
         products: Sequence[Product],
         known: Mapping[Reduce, int],
+        own: dict[str, Program],
     ) -> Reduction:
-        """`known`: the places of the reductions read before this one, which its own factors may use."""
+        """`known`: the places of the reductions read before this one, which own factors may use; `own` is extended."""
         node = parse(data["reduction"], d)
         if not isinstance(node, Reduce) or len(data["components"]) != node.width:
             raise InputError("reduction: expected a reduction and one list of terms per coordinate")
         components = tuple(
-            tuple(_read_term(t, d, channels, products, known) for t in terms) for terms in data["components"]
+            tuple(_read_term(t, d, channels, products, known, own) for t in terms) for terms in data["components"]
         )
         return Reduction(node, node.kind, components)
 
@@ -208,12 +209,16 @@ def _read_term(
     channels: Sequence[Channel],
     products: Sequence[Product],
     known: Mapping[Reduce, int],
+    own: dict[str, Program],
 ) -> ReductionTerm:
     channel, product = int(data["channel"]), int(data["product"])
     if not (0 <= channel < len(channels) and 0 <= product < len(products)):
         raise InputError("term: its channel or product does not exist")
     polynomial = tuple((tuple(int(g) for g in gamma), Fraction(c)) for gamma, c in data["polynomial"])
-    own = parse(data["own"], d)
-    if any(part not in known for part in reductions(own)):
-        raise InputError(f"term: {data['own']!r} uses a reduction that is not listed before it")
-    return ReductionTerm(Program(own, known), product, products[product].add_series(channel, polynomial))
+    source = str(data["own"])
+    if source not in own:
+        factor = parse(source, d)
+        if factor.width != 1 or any(part not in known for part in reductions(factor)):
+            raise InputError(f"term: {source!r} is not a number, or uses a reduction that is not listed before it")
+        own[source] = Program(factor, known)
+    return ReductionTerm(list(own).index(source), product, products[product].add_series(channel, polynomial))

@@ -22,6 +22,7 @@ import torch
 from torch import Tensor, nn
 
 from sumformer.errors import InputError
+from sumformer.nn.contraction import contract_rows, kernel_rows
 from sumformer.nn.expression_parts import Channel, Kernel, Product, Reduction
 from sumformer.nn.inputs import check_tokens, keep_from_attention_mask, zero_padding
 from sumformer.nn.network_operations import NetworkOperations, chebyshev_table
@@ -61,8 +62,7 @@ class ExpressionSumformer(SummarisingModule):
         if arithmetic not in ARITHMETICS:
             raise InputError(f"ExpressionSumformer: expected arithmetic in {tuple(ARITHMETICS)}, got {arithmetic!r}")
         self.expression, self.d, self.centre, self.radius = expression, d, list(centre), list(radius)
-        self.arithmetic, self.group = arithmetic, group
-        self.channels, self.kernels = list(channels), list(kernels)
+        self.arithmetic, self.group, self.channels, self.kernels = arithmetic, group, list(channels), list(kernels)
         self.products, self.reductions = list(products), list(reductions)
         self.inside, self.outside = ARITHMETICS[arithmetic]
         tree = parse(expression, d)
@@ -71,15 +71,16 @@ class ExpressionSumformer(SummarisingModule):
         self._products = [Product.read(p, self._kernels) for p in products]
         self._reductions: list[Reduction] = []
         places: dict[Reduce, int] = {}
+        own: dict[str, Program] = {}
         for data in reductions:
-            reduction = Reduction.read(data, d, self._channels, self._products, places)
+            reduction = Reduction.read(data, d, self._channels, self._products, places, own)
             places[reduction.node] = len(self._reductions)
             self._reductions.append(reduction)
         missing = [to_source(part) for part in all_reductions(tree) if part not in places]
         if missing:
             raise InputError(f"ExpressionSumformer: no terms are given for {', '.join(missing)}")
         self.width = tree.width
-        self._program = Program(tree, places)
+        self._program, self._own = Program(tree, places), list(own.values())
         shapes = [(k.x_size, k.y_size) for k in self._kernels]
         self.coefficients = nn.ParameterList(nn.Parameter(torch.zeros(s, dtype=self.inside)) for s in shapes)
         self._add_constants()
@@ -144,17 +145,19 @@ class ExpressionSumformer(SummarisingModule):
 
     def _psi(self, x: Tensor, state: Summary, contracted: list[Tensor]) -> Tensor:
         ops = NetworkOperations(self.inside, x.device)
-        tables = self._tables(x, self.x_degrees)
-        means = [self._evaluate(rows, q) for rows, q in self._rows(tables, contracted)]
+        means = self._evaluate(x, contracted)
         count = state.count[:, None, None].to(self.inside)
         reduced: list[Tensor] = []
+        factors: dict[int, Tensor] = {}
         for reduction in self._reductions:
             own_means = self._own_means(x) if reduction.kind.endswith("others") else None
             columns = []
             for terms in reduction.components:
                 total, own = x.new_zeros(()), x.new_zeros(())
                 for term in terms:
-                    factor = term.own.run(ops, x, None, reduced)
+                    if term.own not in factors:
+                        factors[term.own] = self._own[term.own].run(ops, x, None, reduced)
+                    factor = factors[term.own]
                     total = total + factor * means[term.product][..., term.series, None]
                     if own_means is not None:
                         own = own + factor * own_means[term.product][..., term.series, None]
@@ -182,37 +185,18 @@ class ExpressionSumformer(SummarisingModule):
             out.append(full.movedim(1, -1))
         return out
 
-    def _rows(self, tables: list[Tensor], contracted: list[Tensor]) -> list[tuple[list[Tensor], Tensor]]:
-        """For each product the tables of its kernels' x-features, (batch, s, X_g) each."""
-        out = []
-        for product, q in zip(self._products, contracted, strict=True):
-            rows = []
-            for kernel in (self._kernels[k] for k in product.kernels):
-                row = tables[kernel.coordinates[0]][..., : kernel.x_degrees[0] + 1]
-                for c, degree in zip(kernel.coordinates[1:], kernel.x_degrees[1:], strict=True):
-                    row = (row.unsqueeze(-1) * tables[c][..., None, : degree + 1]).flatten(-2)
-                rows.append(row)
-            out.append((rows, q))
-        return out
-
-    def _evaluate(self, rows: list[Tensor], q: Tensor) -> Tensor:
-        """Σ_α T_α(u) Q_α → (batch, s, series), or (batch, 1, series) without kernels."""
-        if not rows:
-            return q
-        value = torch.unflatten(rows[0] @ q.flatten(2), -1, q.shape[2:])
-        for row in rows[1:]:
-            value = (row.reshape(*row.shape, *([1] * (value.dim() - 3))) * value).sum(2)
-        return value
+    def _evaluate(self, x: Tensor, contracted: list[Tensor]) -> list[Tensor]:
+        """For each product the mean of its series at x, (batch, s or 1, series)."""
+        tables = self._tables(x, self.x_degrees)
+        pairs = zip(self._products, contracted, strict=True)
+        return [contract_rows(kernel_rows(product.parts, tables), q) for product, q in pairs]
 
     def _own_means(self, x: Tensor) -> list[Tensor]:
         """The series at the own token alone, Σ replaced by φ(x_i): what …_others leave out."""
         batch, s = x.shape[:2]
         ones = x.new_ones(batch * s, 1)
         flat = x.reshape(batch * s, 1, self.d)
-        features = self._single(flat, ones)
-        tables = self._tables(flat, self.x_degrees)
-        contracted = self._contract_mean(features)
-        means = [self._evaluate(rows, q) for rows, q in self._rows(tables, contracted)]
+        means = self._evaluate(flat, self._contract_mean(self._single(flat, ones)))
         return [m.reshape(batch, s, -1) for m in means]
 
     def _single(self, z: Tensor, w: Tensor) -> Tensor:

@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 from sumformer.errors import InputError
 from sumformer.nn.inputs import check_width
+from sumformer.nn.layer import check_positive
 from sumformer.nn.pretrained import PretrainedModule
 
 _ACTIVATIONS: dict[str, type[nn.Module]] = {"relu": nn.ReLU, "gelu": nn.GELU, "silu": nn.SiLU, "tanh": nn.Tanh}
@@ -25,6 +26,9 @@ class MLP(PretrainedModule):
 
     def __init__(self, d_in: int, d_out: int, hidden: int = 50, depth: int = 5, activation: str = "relu") -> None:
         super().__init__()
+        check_positive("MLP", d_in=d_in, d_out=d_out, hidden=hidden)
+        if depth < 0:
+            raise InputError(f"MLP: expected depth ≥ 0, got depth = {depth}")
         self.d_in, self.d_out, self.hidden, self.depth, self.activation = d_in, d_out, hidden, depth, activation
         widths = [d_in] + [hidden] * depth
         hidden_layers = [

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from sumformer.nn.inputs import check_width
+from sumformer.nn.layer import check_positive
 from sumformer.nn.mlp import MLP, activation_module
 from sumformer.nn.pretrained import PretrainedModule
 
@@ -20,6 +21,7 @@ class PairMLP(PretrainedModule):
         self, d: int, d_latent: int, d_out: int, hidden: int = 50, depth: int = 5, activation: str = "relu"
     ) -> None:
         super().__init__()
+        check_positive("PairMLP", d=d, d_latent=d_latent, d_out=d_out, hidden=hidden, depth=depth)
         self.d, self.d_latent, self.d_out = d, d_latent, d_out
         self.hidden, self.depth, self.activation = hidden, depth, activation
         self.from_token = nn.Linear(d, hidden)

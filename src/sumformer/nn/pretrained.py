@@ -56,12 +56,16 @@ class PretrainedModule(nn.Module):
         return cast(dict[str, Any], _describe(self))
 
     def save_pretrained(self, directory: str | Path) -> None:
-        """Write `config.json` and `model.safetensors` into `directory`, which is made if needed."""
+        """Write `config.json` and `model.safetensors` into `directory`, which is made if needed.
+
+        A tensor shared by several parts is written once for each, and is no longer shared when read back.
+        """
         save_file = _safetensors().save_file
         folder = Path(directory)
         text = json.dumps(self.config(), indent=2)  # fails before anything is written
         folder.mkdir(parents=True, exist_ok=True)
-        save_file({k: v.contiguous() for k, v in self.state_dict().items()}, folder / WEIGHTS_FILE)
+        copies = {k: v.clone(memory_format=torch.contiguous_format) for k, v in self.state_dict().items()}
+        save_file(copies, folder / WEIGHTS_FILE)
         (folder / CONFIG_FILE).write_text(text + "\n", encoding="utf-8")
 
     @classmethod
@@ -151,7 +155,7 @@ def _describe_module(module: nn.Module) -> dict[str, Any]:
         return {"type": name, **{p: _describe(getattr(module, p)) for p in names}}
     arguments: dict[str, Any] = {"type": name}
     arguments |= {p: _describe(getattr(module, p)) for p in _TORCH_ARGUMENTS.get(cls, ())}
-    if isinstance(module, nn.Linear):
+    if isinstance(module, nn.Linear | nn.LayerNorm):
         arguments["bias"] = module.bias is not None
     return arguments
 

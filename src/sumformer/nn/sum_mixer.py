@@ -8,6 +8,7 @@ from __future__ import annotations
 from torch import Tensor, nn
 
 from sumformer.nn.inputs import check_tokens, keep_from_key_padding_mask, zero_padding
+from sumformer.nn.layer import check_positive
 from sumformer.nn.mlp import activation_module
 from sumformer.nn.summarising import SummarisingModule
 from sumformer.nn.summary import Summary, summarise
@@ -31,6 +32,7 @@ class SumMixer(SummarisingModule):
         self.width = d_model
         self.d_model, self.activation, self.mean, self.dropout = d_model, activation, mean, dropout
         self.d_latent = d_model if d_latent is None else d_latent
+        check_positive("SumMixer", d_model=d_model, d_latent=self.d_latent)
         self.phi = nn.Linear(d_model, self.d_latent)
         self.from_token = nn.Linear(d_model, d_model)
         self.from_sum = nn.Linear(self.d_latent, d_model, bias=False)
