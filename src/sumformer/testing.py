@@ -2,6 +2,7 @@
 
 `equivariance_error(module, x)`   max ‖f(PX) − P f(X)‖ / max ‖f(X)‖ over random permutations P
 `padding_error(module, x)`        what padding tokens change at the real ones: outputs and input gradients
+`empty_row_error(module, x)`      what a row of nothing but padding gives besides zeros, and does to the other rows
 """
 
 from __future__ import annotations
@@ -33,8 +34,8 @@ def relative_error(got: Tensor, wanted: Tensor) -> float:
         raise InputError(f"relative_error: expected equal shapes, got {tuple(got.shape)} and {tuple(wanted.shape)}")
     if wanted.numel() == 0:
         return 0.0
-    gap = (got.double() - wanted.double()).abs().max()
-    scale = wanted.double().abs().max()
+    got, wanted = got.detach().double(), wanted.detach().double()
+    gap, scale = (got - wanted).abs().max(), wanted.abs().max()
     error = float(gap / scale) if scale > 0 else float(gap)
     return error if error == error else float("inf")
 
@@ -121,14 +122,41 @@ def padding_error(
     return PaddingError(output, gradient, leak)
 
 
+def empty_row_error(module: nn.Module, x: Tensor, fill: float = float("nan"), seed: int = 0) -> float:
+    """Put a row of nothing but padding on top of x: its output and its gradient must be 0, other rows as without it.
+
+    The largest of: |output| and |input gradient| at that row, the relative change of the other rows, and infinity where
+    a parameter's gradient is not finite.
+    """
+    generator = torch.Generator().manual_seed(seed)
+    wanted, wanted_gradient, upstream = _with_gradient(module, x, None, None, generator, seed)
+    leaf = torch.cat([torch.full_like(x[:1], fill), x.detach()]).requires_grad_(True)
+    keep = torch.ones(leaf.shape[:2], dtype=torch.bool, device=x.device)
+    keep[0] = False
+    out = _evaluate(module, seed, leaf, **_mask_argument(module, keep))
+    weights = [p for p in module.parameters() if p.requires_grad]
+    spread = torch.cat([torch.ones_like(upstream[:1]), upstream])
+    gradient, *others = torch.autograd.grad(out, [leaf, *weights], spread, allow_unused=True)
+    at_empty = max(relative_error(part, torch.zeros_like(part)) for part in (out[0], gradient[0]))
+    elsewhere = max(relative_error(out[1:], wanted), relative_error(gradient[1:], wanted_gradient))
+    finite = all(bool(other.isfinite().all()) for other in others if other is not None)
+    return max(at_empty, elsewhere) if finite else float("inf")
+
+
 def assert_padding_safe(module: nn.Module, x: Tensor, tolerance: float | None = None) -> None:
-    """Raise unless padding, appended and interleaved, changes nothing at real tokens and gets zero gradient."""
+    """Raise unless padding changes nothing at real tokens and gets zero gradient, and padding alone gives zeros.
+
+    Padding is appended and interleaved, and holds NaN.
+    """
     limit = TOLERANCE[x.dtype] if tolerance is None else tolerance
     for interleave in (False, True):
         error = padding_error(module, x, interleave=interleave)
         if not error.worst <= limit or error.leak:
             how = "interleaved" if interleave else "appended"
             raise PropertyViolatedError(f"{type(module).__name__}: {how} padding changes it: {error}", error.worst)
+    empty = empty_row_error(module, x)
+    if not empty <= limit:
+        raise PropertyViolatedError(f"{type(module).__name__}: a row of padding alone gives error {empty:.2e}", empty)
 
 
 def _with_gradient(

@@ -22,7 +22,7 @@ def kernel_rows(kernels: Sequence[Kernel], tables: Sequence[Tensor]) -> list[Ten
 
 
 def contract_rows(rows: Sequence[Tensor], q: Tensor) -> Tensor:
-    """rows (batch, s, X_g) each, Q (batch, X_1, …, X_g, series) → (batch, s, series); (batch, 1, series) without rows."""
+    """rows (batch, s, X_g), Q (batch, X_1, …, X_g, series) → (batch, s, series); (batch, 1, series) without rows."""
     if not rows:
         return q
     value = torch.unflatten(rows[0] @ q.flatten(2), -1, q.shape[2:])

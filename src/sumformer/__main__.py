@@ -1,0 +1,5 @@
+"""`python -m sumformer` is `sumformer`."""
+
+from sumformer.cli import main
+
+main()
