@@ -30,6 +30,7 @@ ORDER = [
     "interop",
     "cli",
     "explorer",
+    "__main__",
 ]
 # The facade `sumformer` stands beside `testing`: it shows the constructions, and what comes later may ask it.
 FACADE = "testing"

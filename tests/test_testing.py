@@ -170,3 +170,14 @@ def test_both_spellings_of_the_mask():
             return super().forward(x, None if attention_mask is None else attention_mask == 0)
 
     assert padding_error(Model(), tokens()) == PaddingError(0.0, 0.0, 0.0)
+
+
+def test_assert_certified_passes_good_constructions_and_flags_bad_ones():
+    import sumformer
+    from sumformer.testing import assert_certified
+
+    c = sumformer.construct("mean(exp(-norm2(x-y)))", 1e-3, d=1)
+    assert 0 < assert_certified(c, seconds=1.0) <= c.certificate.total
+    c.network.coefficients[0].data[0, 0] += 0.01
+    with pytest.raises(PropertyViolatedError, match="certified"):
+        assert_certified(c, seconds=1.0)

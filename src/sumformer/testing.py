@@ -1,6 +1,7 @@
 """Properties as numbers, for users' modules as much as for ours: each function returns an error, zero when it holds.
 
 `equivariance_error(module, x)`   max ‖f(PX) − P f(X)‖ / max ‖f(X)‖ over random permutations P
+`assert_certified(construction)`  attacks it: no error found exceeds the certificate
 `padding_error(module, x)`        what padding tokens change at the real ones: outputs and input gradients
 `empty_row_error(module, x)`      what a row of nothing but padding gives besides zeros, and does to the other rows
 """
@@ -10,11 +11,15 @@ from __future__ import annotations
 import inspect
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
 
 from sumformer.errors import InputError, SumformerError
+
+if TYPE_CHECKING:
+    from sumformer.theorems.construction import Construction
 
 # One table for the whole project: what rounding alone may do to a relative error, per dtype.
 TOLERANCE: dict[torch.dtype, float] = {torch.float64: 1e-12, torch.float32: 1e-5, torch.bfloat16: 4e-2}
@@ -157,6 +162,20 @@ def assert_padding_safe(module: nn.Module, x: Tensor, tolerance: float | None = 
     empty = empty_row_error(module, x)
     if not empty <= limit:
         raise PropertyViolatedError(f"{type(module).__name__}: a row of padding alone gives error {empty:.2e}", empty)
+
+
+def assert_certified(construction: Construction, seconds: float = 5.0) -> float:
+    """Attack a construction; raise with the witness if an error exceeds its certificate, else return the worst."""
+    from sumformer.certificates.attack import attack, violation
+
+    found, total = attack(construction.target, construction.network, seconds=seconds), construction.certificate.total
+    if found.worst > total:
+        refuted, error = violation(found, total)
+        if refuted:
+            raise PropertyViolatedError(
+                f"certified {total:.3e}, but the error is {error:.3e} at {found.witness}", error
+            )
+    return found.worst
 
 
 def _with_gradient(

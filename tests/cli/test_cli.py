@@ -25,9 +25,8 @@ def run_json(*arguments, code=0):
 @pytest.fixture(scope="module")
 def blur(tmp_path_factory):
     folder = tmp_path_factory.mktemp("cli") / "blur"
-    data = run_json(
-        "construct", "sum(exp(-norm2(x-y))*y)/sum(exp(-norm2(x-y)))", "--dim", "1", "--epsilon", "1e-3", "--out", str(folder)
-    )  # fmt: skip
+    source = "sum(exp(-norm2(x-y))*y)/sum(exp(-norm2(x-y)))"
+    data = run_json("construct", source, "--dim", "1", "--epsilon", "1e-3", "--out", str(folder))
     return folder, data
 
 

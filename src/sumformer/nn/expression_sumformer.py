@@ -173,7 +173,7 @@ class ExpressionSumformer(SummarisingModule):
 
     def _contract_mean(self, mean: Tensor) -> list[Tensor]:
         out = []
-        extended = torch.cat([mean, torch.ones_like(mean[:, :1])], dim=-1)  # the last column is T_0 of channel 1
+        extended = torch.cat([mean, mean.new_ones(mean.shape[0], 1)], dim=-1)  # the last column is T_0 of channel 1
         for j, product in enumerate(self._products):
             q = extended.index_select(-1, self._index(f"gather_{j}")) * self._constant(f"scale_{j}")
             q = torch.unflatten(q, -1, (-1, self._widths[j])).sum(-1)  # p ⊛ Σ: (batch, series · support)

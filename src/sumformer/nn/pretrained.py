@@ -33,6 +33,12 @@ _TORCH_ARGUMENTS: dict[type[nn.Module], tuple[str, ...]] = {
 }
 
 
+def _type_name(cls: type[nn.Module]) -> str:
+    """Our modules by their name alone; a user's with where it is defined, so that it can never replace one of ours."""
+    ours = cls.__module__.startswith("sumformer.")
+    return cls.__name__ if ours else f"{cls.__module__}.{cls.__qualname__}"
+
+
 class PretrainedModule(nn.Module):
     """A module that can write itself to a folder and be read back."""
 
@@ -49,7 +55,7 @@ class PretrainedModule(nn.Module):
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         if not inspect.isabstract(cls):
-            _REGISTRY[cls.__name__] = cls
+            _REGISTRY[_type_name(cls)] = cls
 
     def config(self) -> dict[str, Any]:
         """The constructor's arguments as plain data."""
@@ -144,7 +150,7 @@ def _describe(value: Any) -> Any:
 
 def _describe_module(module: nn.Module) -> dict[str, Any]:
     cls = type(module)
-    name = cls.__name__ if isinstance(module, PretrainedModule) else f"torch.{cls.__name__}"
+    name = _type_name(cls) if isinstance(module, PretrainedModule) else f"torch.{cls.__name__}"
     if _REGISTRY.get(name) is not cls:
         raise NotSupportedError(
             f"cannot save a {cls.__name__}: only modules that derive from sumformer.nn.PretrainedModule "

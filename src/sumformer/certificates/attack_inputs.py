@@ -1,0 +1,296 @@
+"""Multisets to attack with: m distinct tokens, the own one first, counted w_1, …, w_m times, Σ_j w_j = n.
+
+w_j = 1 + (n − m)·softmax(ℓ)_j while ℓ is searched over; when a multiset is evaluated, the whole numbers below, and what
+is missing goes to the largest. So tokens lie in the box and are representable, n is allowed, and counts are whole.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property, partial, reduce
+from itertools import product
+from math import inf, isfinite
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from sumformer.errors import InputError
+from sumformer.targets import Box, Environment, Reduce, Target, Tokens, evaluate, reductions
+from sumformer.targets.torch_evaluation import TorchOperations
+
+COUNTS = (1, 2, 3, 10, 10**3, 10**5)
+MANY = 10**9
+SHOWN = 12
+CORNERS = 256  # all of them up to d = 8, then a random selection
+
+
+@dataclass(frozen=True)
+class Multisets:
+    """A batch: `points` (batch, m, d), `logits` ℓ (batch, m), `n` ≥ m (batch,), all float64; `kind`: its origin."""
+
+    kind: str
+    points: Tensor
+    logits: Tensor
+    n: Tensor
+
+    def __len__(self) -> int:
+        return self.points.shape[0]
+
+    @property
+    def m(self) -> int:
+        return self.points.shape[1]
+
+    def relaxed(self) -> Tensor:
+        """1 + (n − m)·softmax(ℓ): real, differentiable in ℓ."""
+        return 1 + (self.n - self.m)[:, None] * self.logits.softmax(1)
+
+    def weights(self) -> Tensor:
+        """Whole numbers ≥ 1 with sum n, as close to `relaxed` as rounding down allows."""
+        whole = self.relaxed().detach().floor()
+        missing = self.n - whole.sum(1)
+        return whole.scatter_add(1, whole.argmax(1, keepdim=True), missing[:, None])
+
+    def __getitem__(self, rows: Tensor | slice) -> Multisets:
+        return Multisets(self.kind, self.points[rows], self.logits[rows], self.n[rows])
+
+
+@dataclass(frozen=True)
+class InputSpace:
+    """The box's tokens representable in `dtype`, the allowed n (at most `most`), and the random generator."""
+
+    box: Box
+    tokens: Tokens
+    dtype: torch.dtype
+    most: int
+    generator: torch.Generator
+
+    def random(self, *shape: int) -> Tensor:
+        return torch.rand(shape, generator=self.generator, dtype=torch.float64)
+
+    @cached_property
+    def bounds(self) -> tuple[Tensor, Tensor]:
+        """The least and the largest representable point of the box."""
+        low = [0.0 - _below(-a, self.dtype) for a in self.box.lower]
+        high = [_below(b, self.dtype) for b in self.box.upper]
+        return torch.tensor(low, dtype=torch.float64), torch.tensor(high, dtype=torch.float64)
+
+    def project(self, points: Tensor) -> Tensor:
+        """The nearest representable point of the box, up to one rounding, as float64."""
+        low, high = self.bounds
+        return points.to(self.dtype).to(torch.float64).clamp(low, high)
+
+    def uniform(self, *shape: int) -> Tensor:
+        low, high = self.bounds
+        return self.project(low + (high - low) * self.random(*shape, self.box.d))
+
+    def faces(self, *shape: int) -> Tensor:
+        """Each coordinate at an end of its interval with probability ½: corners, edges, faces and the interior."""
+        low, high = self.bounds
+        ends = torch.where(self.random(*shape, self.box.d) < 0.5, low, high)
+        return torch.where(self.random(*shape, self.box.d) < 0.5, ends, self.uniform(*shape))
+
+    def corners(self) -> Tensor:
+        """(count, d)."""
+        low, high = self.bounds
+        if 2**self.box.d <= CORNERS:
+            choice = torch.tensor(list(product((0.0, 1.0), repeat=self.box.d)), dtype=torch.float64)
+        else:
+            choice = (self.random(CORNERS, self.box.d) < 0.5).to(torch.float64)
+        return torch.where(choice == 0, low, high)
+
+    @cached_property
+    def counts(self) -> Tensor:
+        """The n that are tried, ascending."""
+        allowed = {n for n in COUNTS if self.tokens.minimum <= n <= self.most} | {self.tokens.minimum, self.most}
+        return torch.tensor(sorted(allowed), dtype=torch.float64)
+
+    def many(self, count: int, m: int) -> Tensor:
+        """n ≥ m: the largest in half of the rows."""
+        some = self.counts[self.counts >= m]
+        any_of_them = some[(self.random(count) * len(some)).long()]
+        return torch.where(self.random(count) < 0.5, some[-1], any_of_them)
+
+
+Balance = Callable[[Tensor], list[Tensor]]  # points (batch, m, d) → logits that give every token an equal share
+
+
+def proposals(space: InputSpace, balance: Balance, size: int) -> Iterator[Multisets]:
+    """The fixed list of inputs, about `size` of each kind."""
+    yield from _plain(space, "random", space.uniform, size)
+    yield from _plain(space, "faces", space.faces, size)
+    yield from _against_copies(space, size)
+    for m in (2, 3, 4):
+        yield from _clusters(space, balance, m, size)
+    yield from _corner_clusters(space, balance, size)
+
+
+def _plain(space: InputSpace, kind: str, draw: Callable[..., Tensor], size: int) -> Iterator[Multisets]:
+    """n distinct tokens, each once."""
+    for n in (int(k) for k in space.counts if k <= 10**5):
+        count = max(1, min(size, 10**5 // n))
+        yield Multisets(
+            kind,
+            draw(count, n),
+            torch.zeros(count, n, dtype=torch.float64),
+            torch.full((count,), n, dtype=torch.float64),
+        )
+
+
+def _against_copies(space: InputSpace, size: int) -> Iterator[Multisets]:
+    """The own token against n − 1 copies of one other: where the error of a mean is the error of its kernel."""
+    if space.most < 2:
+        return
+    for draw in (space.uniform, space.faces):
+        points, n = draw(4 * size, 2), space.many(4 * size, 2)
+        yield Multisets("copies", points, _own_once(torch.zeros(4 * size, 2, dtype=torch.float64)), n)
+
+
+def _clusters(space: InputSpace, balance: Balance, m: int, size: int) -> Iterator[Multisets]:
+    """m tokens, some of them at one place, with counts drawn over all magnitudes or balanced."""
+    if space.most < m:
+        return
+    points = space.faces(size, m)
+    if m > 2:  # a near token: all others at one point, or next to the own one
+        step = 10 ** (-3 * space.random(size, 1)) * (space.uniform(size) - points[:, 0])
+        points[:, 1] = torch.where(space.random(size, 1) < 0.5, space.project(points[:, 0] + step), points[:, 1])
+    n = space.many(size, m)
+    spread = torch.log(n)[:, None] * (space.random(size, m) - 0.5) * 2
+    yield Multisets("clusters", points, spread, n)
+    for logits in balance(points):
+        yield Multisets("balanced", points, logits, n)
+        yield Multisets("balanced", points, _own_once(logits), n)
+
+
+def _corner_clusters(space: InputSpace, balance: Balance, size: int) -> Iterator[Multisets]:
+    """Two clusters on every pair of corners with every split; the own token in one of them, or anywhere."""
+    if space.most < 3:
+        return
+    corners = space.corners()
+    a, b = torch.triu_indices(len(corners), len(corners), 1)
+    pairs = torch.stack([corners[a], corners[b]], dim=1)[torch.randperm(len(a), generator=space.generator)[:size]]
+    splits = torch.linspace(-1, 1, 9, dtype=torch.float64)
+    for own in (pairs[:, :1], pairs[:, 1:]):
+        points = torch.cat([own, pairs], dim=1).repeat_interleave(len(splits), 0)
+        n = space.many(len(points), 3)
+        half = torch.log(n) * splits.repeat(len(pairs)) / 2
+        yield Multisets("two corners", points, _own_once(torch.stack([half, half, -half], dim=1)), n)
+    wide = pairs.repeat_interleave(max(1, size // (2 * len(pairs))), 0)
+    points = torch.cat([space.faces(len(wide), 1), wide], dim=1)
+    for logits in balance(points):
+        yield Multisets("two corners", points, _own_once(logits), space.many(len(wide), 3))
+
+
+def _own_once(logits: Tensor) -> Tensor:
+    """The own token counted as little as possible, the others as they are."""
+    return torch.cat([torch.full_like(logits[:, :1], -80.0), logits[:, 1:]], dim=1)
+
+
+def _below(value: Fraction, dtype: torch.dtype) -> float:
+    """The largest number of `dtype` that is ≤ value."""
+    nearest = torch.tensor(float(value), dtype=dtype)
+    if Fraction(nearest.item()) > value:
+        nearest = torch.nextafter(nearest, torch.tensor(-torch.inf, dtype=dtype))
+    return float(nearest.item())
+
+
+@dataclass(frozen=True, eq=False)
+class Witness:
+    """A multiset of the domain, its first token the own one; f there in float64, and N as the network computed it."""
+
+    target: Target
+    tokens: Tensor
+    weights: tuple[int, ...]
+    wanted: tuple[float, ...]
+    got: tuple[float, ...]
+
+    @property
+    def n(self) -> int:
+        return sum(self.weights)
+
+    @property
+    def error(self) -> float:
+        """‖f − N‖_∞ at the own token; ∞ where N is not finite."""
+        if not all(isfinite(v) for v in self.got):
+            return inf
+        return max(abs(a - b) for a, b in zip(self.wanted, self.got, strict=True))
+
+    def balls(self, arb: Any) -> list[Any]:
+        """f at the own token in balls, tokens and counts exact: (m, width) arrays of `arb`."""
+        points = np.array([[arb(v) for v in z] for z in self.tokens.tolist()], dtype=object)
+        counts = np.array([[arb(w)] for w in self.weights], dtype=object)
+        ops = _BallOperations(arb)
+        values: dict[Reduce, Any] = {}
+        env = Environment(x=points[:1], y=points, reduce=values.__getitem__)
+        for part in reductions(self.target.expression):
+            w = counts.copy()
+            w[0, 0] -= part.kind.endswith("_others")
+            there = np.array([k != 0 for k in w[:, 0]])
+            body, w = evaluate(part.body, ops, env)[there], w[there]
+            if part.kind in ("max", "min"):
+                values[part] = reduce(partial(ops.extremum, part.kind), body)[None]
+            else:
+                total = (w * body).sum(axis=0, keepdims=True)
+                values[part] = total / w.sum() if part.kind.startswith("mean") else total
+        row: list[Any] = evaluate(self.target.expression, ops, env).reshape(-1).tolist()
+        return row * self.target.width if len(row) == 1 else row
+
+    def X(self, most: int = 10**6) -> Tensor:
+        """(1, n, d), every token written as often as it counts, the own one first."""
+        if self.n > most:
+            raise InputError(f"Witness.X: expected n ≤ {most}, got n = {self.n}; use `tokens` and `weights`")
+        return self.tokens.repeat_interleave(torch.tensor(self.weights, device=self.tokens.device), dim=0)[None]
+
+    def __str__(self) -> str:
+        rows = [f"  {w} × {_vector(z)}" for w, z in zip(self.weights, self.tokens.tolist(), strict=True)]
+        rows[0] += "   ← the own token, once of these"
+        head = f"|f − N| = {self.error:.3e} at n = {self.n}: f = {_vector(self.wanted)}, N = {_vector(self.got)}"
+        shown = rows if len(rows) <= SHOWN else [*rows[:SHOWN], f"  … and {len(rows) - SHOWN} more"]
+        return "\n".join([head, *shown])
+
+    def __rich__(self) -> Any:
+        from rich.text import Text
+
+        return Text(str(self))
+
+
+class _BallOperations(TorchOperations):
+    """The same arithmetic for arrays of balls (…, width); what only adds, multiplies and slices is inherited."""
+
+    def __init__(self, arb: Any) -> None:
+        self.arb = arb
+
+    def const(self, value: Fraction) -> Any:
+        return np.array([self.arb(value.numerator) / value.denominator], dtype=object)
+
+    def power(self, v: Any, k: int) -> Any:
+        return v**k
+
+    def unary(self, fn: str, v: Any) -> Any:
+        if fn == "sigmoid":
+            return 1 / (1 + self.unary("exp", -v))
+        return np.frompyfunc(abs if fn == "abs" else operator.methodcaller(fn), 1, 1)(v)
+
+    def extremum(self, op: str, a: Any, b: Any) -> Any:
+        return np.frompyfunc(lambda p, q: p.min(q) if op == "min" else p.max(q), 2, 1)(a, b)
+
+    def cat(self, values: Sequence[Any]) -> Any:
+        rows = np.broadcast_shapes(*(v.shape[:-1] for v in values))
+        return np.concatenate([np.broadcast_to(v, (*rows, v.shape[-1])) for v in values], axis=-1)
+
+    def total(self, v: Any) -> Any:
+        return v.sum(axis=-1, keepdims=True)
+
+    def norm2(self, v: Any) -> Any:
+        return self.total(v * v)
+
+    def norm(self, v: Any) -> Any:
+        return self.unary("sqrt", self.norm2(v))
+
+
+def _vector(values: Sequence[float]) -> str:
+    return f"({', '.join(f'{v:.9g}' for v in values)})"
