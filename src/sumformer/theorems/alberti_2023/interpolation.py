@@ -32,6 +32,7 @@ LADDER = {
 }
 CRUMBS = 6  # degrees above the cut whose dropped part is bounded on a grid when there are more than two variables
 GRID_BUDGET = 20_000_000
+START = 2.0  # the ellipse tried first
 CELLS = {1: 64, 2: 10, 3: 5}
 
 
@@ -42,6 +43,10 @@ class Ellipse:
     variable: int
     rho: float
     maximum: float
+
+    def remainder(self, degree: int) -> float:
+        """E_v = 4 M ρ^{−N}/(ρ−1)."""
+        return chebyshev.ellipse_remainder(self.maximum, self.rho, degree)
 
 
 @dataclass(frozen=True)
@@ -190,15 +195,26 @@ class _Maxima:
             self.known[key] = maximum if maximum is not None and maximum < 1e250 else None
         return self.known[key]
 
-    def all(self, variable: int, degree: int | None = None) -> list[Ellipse]:
+    def all(self, variable: int, degree: int) -> list[Ellipse]:
+        """Ellipses around the best one for this degree: from the middle of the list up while it pays, else down.
+
+        log(M ρ^{−N}) is convex in log ρ, so the search stops where the remainder starts to grow.
+        """
+        candidates = ellipse_candidates()
         found: list[Ellipse] = []
-        for rho in ellipse_candidates():
-            maximum = self.at(variable, rho)
-            if maximum is None:
+        for direction in (candidates[candidates.index(START) :], candidates[: candidates.index(START)][::-1]):
+            last = min((e.remainder(degree) for e in found), default=float("inf"))
+            for rho in direction:
+                maximum = self.at(variable, rho)
+                if maximum is None and direction[0] == START:
+                    break
+                if maximum is not None:
+                    found.append(Ellipse(variable, rho, maximum))
+                    if found[-1].remainder(degree) >= last:
+                        break
+                    last = found[-1].remainder(degree)
+            if len(found) > 1:
                 break
-            found.append(Ellipse(variable, rho, maximum))
-            if len(found) > 2 and degree is not None and _worse(found[-1], found[-2], found[-3], degree):
-                break  # the bound is convex in log ρ: it only grows from here
         if not found:
             where = f"coordinate {self.coords[variable % len(self.coords)]} of {'xy'[variable // len(self.coords)]}"
             source = to_source(self.kernel)
@@ -209,12 +225,7 @@ class _Maxima:
         same = None if like is None else self.at(variable, like.rho)
         if like is not None and same is not None and same <= 100 * like.maximum:
             return Ellipse(variable, like.rho, same)
-        return min(self.all(variable, degree), key=lambda e: chebyshev.ellipse_remainder(e.maximum, e.rho, degree))
-
-
-def _worse(last: Ellipse, middle: Ellipse, first: Ellipse, degree: int) -> bool:
-    a, b, c = (chebyshev.ellipse_remainder(e.maximum, e.rho, degree) for e in (first, middle, last))
-    return c > b > a
+        return min(self.all(variable, degree), key=lambda e: e.remainder(degree))
 
 
 def _remainder(maxima: _Maxima, degree: int) -> tuple[float, tuple[Ellipse, ...]]:
@@ -223,7 +234,7 @@ def _remainder(maxima: _Maxima, degree: int) -> tuple[float, tuple[Ellipse, ...]
     chosen: list[Ellipse] = []
     for variable in range(2 * len(maxima.coords)):
         best = maxima.best(variable, degree, chosen[0] if chosen else None)
-        total += factor * chebyshev.ellipse_remainder(best.maximum, best.rho, degree)
+        total += factor * best.remainder(degree)
         factor *= chebyshev.lebesgue(degree)
         chosen.append(best)
     return total * INFLATE, tuple(chosen)

@@ -22,7 +22,7 @@ from sumformer.theorems.alberti_2023.decomposition import Decomposition, Term
 from sumformer.theorems.alberti_2023.interpolation import Interpolant, KernelStudy, Truncation
 
 MAX_FEATURES = 20_000
-REMAINDER_SHARE = 0.03  # of a kernel's allowance, at most, goes to the interpolation remainder
+REMAINDER_SHARE = {1: 0.03, 2: 0.1, 3: 0.1}  # of a kernel's allowance, at most; degrees are dear in many variables
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ def make_plan(
     kernels = {}
     for node, study in studies.items():
         allowance = tolerance * scales[node]
-        interpolant = study.interpolate(REMAINDER_SHARE * allowance)
+        interpolant = study.interpolate(REMAINDER_SHARE[study.box.d] * allowance)
         truncation = _least_truncation(interpolant, allowance, dtype)
         kernels[node] = KernelPlan(study, tuple(sorted(coordinates(node))), interpolant, truncation)
     d = decomposition.expander.box.d
