@@ -6,7 +6,8 @@ Rules for floating-point evaluation with unit roundoff u:
   |fl(â / b̂) − a / b|   ≤ (e_a + |a/b| e_b) / |b̂| + u|â / b̂|
   |fl(g(â)) − g(a)|     ≤ sup|g'| e_a + 4 ulp            (g' over what lies between a and â)
 Error bounds are non-negative and computed in float64; every result is inflated by 1 + 2⁻⁴⁰, far above the few roundings
-of the formula itself. `tiny` covers results that underflow, flushed to zero or not.
+of the formula itself. `tiny` covers results that underflow, flushed to zero or not; a computed value that may exceed
+`huge` overflows, and its error is unbounded.
 """
 
 from __future__ import annotations
@@ -51,15 +52,16 @@ class Tracked:
 class TrackedOperations:
     """The arithmetic of tracked values; `u` = 0 leaves rounding out (then `error` is what the inputs carry on)."""
 
-    def __init__(self, u: float, tiny: float) -> None:
-        self.u, self.tiny = u, tiny
+    def __init__(self, u: float, tiny: float, huge: float) -> None:
+        self.u, self.tiny, self.huge = u, tiny, huge
         self.exact = IntervalOperations()
 
     def _rounded(self, value: Interval, error: FloatArray, roundings: float = 1.0) -> Tracked:
         """`error` plus that many roundings of a result of this size."""
         k = roundings * self.u
         total = (error + k * (value.abs_upper() + error) + (self.tiny if k else 0.0)) * INFLATE
-        return Tracked(value, np.broadcast_to(np.where(np.isnan(total), np.inf, total), value.shape))
+        fits = value.abs_upper() + total <= self.huge  # False for NaN as well
+        return Tracked(value, np.broadcast_to(np.where(fits, total, np.inf), value.shape))
 
     def const(self, value: Fraction) -> Tracked:
         enclosure = self.exact.const(value)
@@ -96,11 +98,11 @@ class TrackedOperations:
             return Tracked(value, a.error if k else np.zeros(value.shape))
         with np.errstate(over="ignore"):
             slope = k * (a.magnitude + a.error) ** (k - 1)
-        return self._rounded(value, _times(slope, a.error), 1.01 * (k - 1))
+        return self._rounded(value, _times(slope, a.error) if a.error.any() else a.error, 1.01 * (k - 1))
 
     def unary(self, fn: str, a: Tracked) -> Tracked:
         value = self.exact.unary(fn, a.range)
-        error = _times(_slope(fn, a), a.error) if fn != "sqrt" else _sqrt_error(a)
+        error = _sqrt_error(a) if fn == "sqrt" else np.where(a.error == 0, 0.0, _times(_slope(fn, a), a.error))
         if not bool(np.all(value.defined)):
             raise DomainError(f"{fn} leaves its domain: its argument lies in {_hull(a.range)}", fn, _hull(a.range))
         return self._rounded(value, error, 0.0 if fn == "abs" else 2.0 * LIBRARY_ULPS)
@@ -122,7 +124,7 @@ class TrackedOperations:
         value = self.exact.total(a.range)
         size = (a.magnitude + a.error).sum(-1, keepdims=True)
         error = a.error.sum(-1, keepdims=True) + 1.01 * (width - 1) * self.u * size
-        return Tracked(value, error * INFLATE)
+        return self._rounded(value, np.where(size <= self.huge, error, np.inf))
 
     def dot(self, a: Tracked, b: Tracked) -> Tracked:
         product = self.total(self.mul(a, b))
@@ -134,8 +136,13 @@ class TrackedOperations:
     def norm(self, a: Tracked) -> Tracked:
         """1-Lipschitz in the Euclidean norm; the library's own roundings are those of norm2 and a square root."""
         value = self.exact.norm(a.range)
-        moved = np.sqrt((a.error**2).sum(-1, keepdims=True)) * INFLATE
-        return self._rounded(value, moved, a.range.shape[-1] + 3.0)
+        width = a.range.shape[-1]
+        with np.errstate(over="ignore"):
+            moved = np.sqrt((a.error**2).sum(-1, keepdims=True)) * INFLATE
+            squares = ((a.magnitude + a.error) ** 2).sum(-1, keepdims=True)
+        if self.u:
+            moved = moved + np.sqrt(width * self.tiny) * INFLATE  # squares that underflow
+        return self._rounded(value, np.where(squares <= self.huge, moved, np.inf), width + 3.0)
 
 
 def is_representable(value: Fraction, u: float) -> bool:
@@ -148,9 +155,9 @@ def is_representable(value: Fraction, u: float) -> bool:
 
 
 def _times(a: FloatArray, b: FloatArray) -> FloatArray:
-    """a·b of bounds, 0·∞ = 0: an exact zero error stays zero."""
+    """a·b of bounds; with an unbounded factor the product is unbounded, since 0·∞ computes NaN."""
     with np.errstate(invalid="ignore", over="ignore"):
-        return np.where((a == 0) | (b == 0), 0.0, a * b)
+        return np.where(np.isinf(a) | np.isinf(b), np.inf, a * b)
 
 
 def _hull(value: Interval) -> tuple[float, float]:

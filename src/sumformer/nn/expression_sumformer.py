@@ -61,6 +61,8 @@ class ExpressionSumformer(SummarisingModule):
         super().__init__()
         if arithmetic not in ARITHMETICS:
             raise InputError(f"ExpressionSumformer: expected arithmetic in {tuple(ARITHMETICS)}, got {arithmetic!r}")
+        if group < 2:
+            raise InputError(f"ExpressionSumformer: expected groups of at least 2 tokens, got {group}")
         self.expression, self.d, self.centre, self.radius = expression, d, list(centre), list(radius)
         self.arithmetic, self.group, self.channels, self.kernels = arithmetic, group, list(channels), list(kernels)
         self.products, self.reductions = list(products), list(reductions)

@@ -95,7 +95,7 @@ def read_config(path: Path) -> dict[str, Any]:
         value = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise FileFormatError(path, "no such file; expected a folder written by save_pretrained") from None
-    except (OSError, UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
+    except (OSError, ValueError, RecursionError) as error:  # ValueError: bad UTF-8, bad JSON, a number too long to read
         raise FileFormatError(path, f"is not readable JSON ({error})") from error
     if not isinstance(value, dict):
         raise FileFormatError(path, f"expected a JSON object, got {type(value).__name__}")

@@ -8,13 +8,16 @@ from math import comb
 from pathlib import Path
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from sumformer.certificates.certificate import CERTIFICATE_FILE, Certificate, ErrorTerm, sha256
 from sumformer.errors import InputError, RefusedError
 from sumformer.nn.expression_sumformer import ARITHMETICS as NETWORK_ARITHMETICS
 from sumformer.nn.expression_sumformer import ExpressionSumformer
+from sumformer.nn.inputs import check_tokens, keep_from_attention_mask
 from sumformer.nn.pretrained import CONFIG_FILE, WEIGHTS_FILE
+from sumformer.nn.token_sum import levels
 from sumformer.targets import Node, to_source
 from sumformer.targets.target import Target
 from sumformer.targets.target import target as make_target
@@ -27,7 +30,7 @@ SLACK = 1.05  # claimed over computed, so that a checker with slightly wider enc
 ASSUMPTIONS = (
     "torch's exp, log, sin, cos, tanh, sigmoid and sqrt err by at most 4 ulp on the device the network runs on",
     "matrix products and sums are computed in IEEE arithmetic of the stated precision, in any order (TF32 off)",
-    "tokens and weights are finite, tokens lie in the box, weights are ≥ 0",
+    "tokens are finite and lie in the box; weights, where given, are whole numbers (how often a token counts)",
 )
 
 
@@ -49,27 +52,41 @@ class Construction:
         attention_mask: Tensor | None = None,
     ) -> Tensor:
         """N(X) for tokens inside the box, which is checked; queries X against weighted `sources` where given."""
-        self._check_precision(X)
-        n = (X if sources is None else sources).shape[-2]
-        if weights is None and attention_mask is None and not self.target.tokens.allows(n):
-            raise InputError(f"this construction is certified for {self.target.tokens.formula()}, got n = {n}")
-        if attention_mask is None:
-            self.target.box.check(X)
-        else:
-            inside = self.target.box.contains(X if sources is None else sources) | (attention_mask == 0)
-            if not bool(inside.all()):
-                self.target.box.check(X if sources is None else sources)
+        points = X if sources is None else sources
+        for tokens in {id(t): t for t in (X, points)}.values():
+            self._check_tokens(tokens, attention_mask if tokens is points else None)
+        self._check_count(points, weights, attention_mask)
         if sources is None and weights is None:
             out: Tensor = self.network(X, attention_mask=attention_mask)
             return out
         self._refuse_others()
-        points = X if sources is None else sources
-        if sources is not None and attention_mask is None:
-            self._check_precision(sources)
-            self.target.box.check(sources)
-        state = self.network.summarise(points, weights, attention_mask)
-        result: Tensor = self.network.apply(X, state)
+        result: Tensor = self.network.apply(X, self.network.summarise(points, weights, attention_mask))
         return result
+
+    def _check_tokens(self, X: Tensor, attention_mask: Tensor | None) -> None:
+        """Shape, precision, and the box: padding may lie anywhere."""
+        check_tokens("construction", X, self.target.d)
+        self._check_precision(X)
+        keep = keep_from_attention_mask("construction", X, attention_mask)
+        if keep is None or not bool((self.target.box.contains(X) | ~keep).all()):
+            centre = X.new_tensor([float(c) for c in self.target.box.centre])
+            self.target.box.check(X if keep is None else torch.where(keep.unsqueeze(-1), X, centre))
+
+    def _check_count(self, points: Tensor, weights: Tensor | None, attention_mask: Tensor | None) -> None:
+        """The number of tokens is one the certificate speaks of, and padding does not deepen the summation tree."""
+        counts = torch.full((1,), float(points.shape[1])) if weights is None else weights.double().sum(1)
+        if attention_mask is not None:
+            keep = attention_mask != 0
+            counts = (keep.double() if weights is None else torch.where(keep, weights.double(), 0.0)).sum(1)
+        allowed, group = self.target.tokens, self.network.group
+        few, many = float(counts.min()), float(counts.max())
+        if not allowed.minimum <= few <= many <= allowed.maximum:
+            found = f"{few:g}" if few == many else f"{few:g} to {many:g}"
+            raise InputError(f"this construction is certified for {allowed.formula()}, got n = {found}")
+        if allowed.maximum > group and levels(points.shape[1], group) > levels(allowed.maximum, group):
+            raise InputError(
+                f"this much padding ({points.shape[1]} places) is not covered by the certificate: compact it"
+            )
 
     def _check_precision(self, X: Tensor) -> None:
         outside = NETWORK_ARITHMETICS[self.network.arithmetic][1]

@@ -7,18 +7,27 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Arithmetic:
-    """`u` inside, `u_out` of a last rounding to a narrower output, `tiny` the least normal number."""
+    """`u` inside, `u_out` of a last rounding to a narrower output; normal numbers lie between `tiny` and `huge`.
+
+    `tiny_out` and `huge_out` are those of the output's dtype.
+    """
 
     name: str
     u: float
     u_out: float
     tiny: float
+    huge: float
+    tiny_out: float
+    huge_out: float
     dtype: str
     group: int
 
 
+_WIDE = (2.0**-1022, 1.7e308)
+_NARROW = (2.0**-126, 3.4e38)
+
 ARITHMETICS = {
-    "float64": Arithmetic("float64", 2.0**-53, 0.0, 2.0**-1022, "float64", 1024),
-    "float32": Arithmetic("float32", 2.0**-24, 0.0, 2.0**-126, "float32", 32),
-    "mixed": Arithmetic("mixed", 2.0**-53, 2.0**-24, 2.0**-1022, "float64", 1024),
+    "float64": Arithmetic("float64", 2.0**-53, 0.0, *_WIDE, *_WIDE, "float64", 1024),
+    "float32": Arithmetic("float32", 2.0**-24, 0.0, *_NARROW, *_NARROW, "float32", 32),
+    "mixed": Arithmetic("mixed", 2.0**-53, 2.0**-24, *_WIDE, *_NARROW, "float64", 1024),
 }

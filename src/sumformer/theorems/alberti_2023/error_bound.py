@@ -45,7 +45,7 @@ class ErrorBound:
         self.ranges = ranges
         self.u = arithmetic.u if switches.rounding else 0.0
         self.u_out = arithmetic.u_out if switches.rounding else 0.0
-        self.ops = TrackedOperations(self.u, arithmetic.tiny)
+        self.ops = TrackedOperations(self.u, arithmetic.tiny, arithmetic.huge)
         self.sums = {s.reduction: s for s in plan.decomposition.sums}
         self.values: dict[Node, Tracked] = {}
         roundings = Roundings(plan, arithmetic, self.u, tokens.maximum)
@@ -64,9 +64,10 @@ class ErrorBound:
                 if tied is not None:
                     known[part] = tied
         result = evaluate(expression, self.ops, self.sizes.environment, known)
-        error = float(result.error.max())
-        error += self.u_out * (float(result.magnitude.max()) + error)
-        return error * INFLATE if error == error else float("inf")
+        error, largest = float(result.error.max()), float(result.magnitude.max())
+        if self.u_out:
+            error += self.u_out * (largest + error) + self.arithmetic.tiny_out
+        return error * INFLATE if largest + error <= self.arithmetic.huge_out else float("inf")
 
     def _reduction(self, parts: ReducedSum) -> Tracked:
         errors = [self._component(terms, parts.reduction.kind) for terms in parts.components]
@@ -79,7 +80,7 @@ class ErrorBound:
         for term in terms:
             a, b = self.sizes.own(term.own_node), self.sizes.channel(term.channel)
             largest = float(b.magnitude.max())
-            value, rounded = self.sizes.of(term, float(b.error.max()) / max(largest, 1e-300))
+            value, rounded = self.sizes.of(term, float(b.error.max()) / max(largest, 1e-300), largest, largest)
             rounding += largest * (a.magnitude * rounded + a.error * (value + rounded))
             size += largest * (a.magnitude + a.error) * (value + rounded)
         rounding += 1.01 * (len(terms) + 2) * self.u * size

@@ -24,6 +24,15 @@ from sumformer.theorems.alberti_2023.term_sizes import TermSizes
 
 
 @dataclass(frozen=True)
+class _Channel:
+    """b > 0: its relative error, its least and its largest value."""
+
+    error: float
+    least: float
+    largest: float
+
+
+@dataclass(frozen=True)
 class _Denominator:
     """a(x) · c · mean b K: its term, the least |a|, 1/(c K_min (1−η)), η, and its own relative rounding."""
 
@@ -31,7 +40,7 @@ class _Denominator:
     least_own: FloatArray
     share: float
     eta: float
-    channel_error: float
+    channel: _Channel
     rounding: FloatArray
 
     @property
@@ -78,11 +87,12 @@ class Quotients:
         spread = 2.0 * (lowest + float(b.magnitude.max())) / lowest if others else 1.0
         share = spread / (least * (1 - eta) * float(abs(base.polynomial[0][1]))) * INFLATE
         least_own = np.where(own.range.lo > 0, own.range.lo, -own.range.hi)
-        channel_error = float((b.error[:, 0] / b.range.lo[:, 0]).max()) * INFLATE
-        rounding = self._term_error(base, Interval(1.0, 1.0), own, least_own, channel_error, 1) * share
+        error = float((b.error[:, 0] / b.range.lo[:, 0]).max()) * INFLATE
+        channel = _Channel(error, lowest, float(b.magnitude.max()))
+        rounding = self._term_error(base, Interval(1.0, 1.0), own, least_own, channel, 1) * share
         if not bool(np.all(rounding < 0.5)):
             return None
-        return _Denominator(base, least_own, share, eta, channel_error, rounding)
+        return _Denominator(base, least_own, share, eta, channel, rounding)
 
     def _component(self, terms: tuple[Term, ...], den: _Denominator) -> Tracked | None:
         """One coordinate: g over all y, the deviation bound, and both roundings relative to the denominator."""
@@ -93,7 +103,7 @@ class Quotients:
             ratio = self._own_ratio(term, den.term).range
             g = g + ratio * cells.polynomial(term.polynomial) * Interval.from_fraction(1 / den.constant)
             own = self.sizes.own(term.own_node)
-            num += self._term_error(term, ratio, own, den.least_own, den.channel_error, len(terms)) * den.share
+            num += self._term_error(term, ratio, own, den.least_own, den.channel, len(terms)) * den.share
         if not bool(np.all(np.isfinite(num))):
             return None
         value = Interval(g.lo.min(axis=1, keepdims=True), g.hi.max(axis=1, keepdims=True))
@@ -112,9 +122,9 @@ class Quotients:
         return self.sizes.own(self.expander.node({monomial: Fraction(1)}))
 
     def _term_error(
-        self, term: Term, ratio: Interval, own: Tracked, least_own: FloatArray, channel_error: float, terms: int
+        self, term: Term, ratio: Interval, own: Tracked, least_own: FloatArray, channel: _Channel, terms: int
     ) -> FloatArray:
         """|computed − exact| of a_t V_t in a sum of `terms`, relative to |a| · mean b, a the denominator's factor."""
-        value, rounded = self.sizes.of(term, channel_error)
+        value, rounded = self.sizes.of(term, channel.error, channel.least, channel.largest)
         moved = rounded + 1.01 * (terms + 6) * self.sizes.ops.u * (value + rounded)
         return (ratio.abs_upper() * moved + own.error / least_own * (value + rounded + moved)) * INFLATE

@@ -42,8 +42,11 @@ class Roundings:
             rows.append(k**2 * self.u * (4.1 + shift) + 1.65 * self.u * k * (k - 1))
         return np.stack(rows)
 
-    def relative(self, term: Term, channel_error: float) -> float:
-        """δ_t, `channel_error` the relative error of b; infinite where the degrees are too high to claim anything."""
+    def relative(self, term: Term, channel_error: float, scale: float) -> float:
+        """δ_t, `channel_error` the relative error of b; infinite where nothing can be claimed.
+
+        Underflows cost `tiny` each, which is set against numbers of size `scale`.
+        """
         if not self.u:
             return 0.0
         tau, d = self.table, self.box.d
@@ -69,6 +72,7 @@ class Roundings:
                 weighted += float((column * tau[c, offset : offset + weights.shape[axis]]).sum())
             relative += 1.05 * weighted / max(float(weights.sum()), 1e-300)
             roundings += sum(plan.truncation.matrix().shape) + 2
-        if relative + 1.01 * roundings * self.u > 1.0:
+        relative += 8 * roundings * self.arithmetic.tiny / scale if scale else float("inf")
+        if not relative + 1.01 * roundings * self.u <= 1.0:
             return float("inf")
         return expm1((relative + 1.01 * roundings * self.u) * 1.001) * INFLATE

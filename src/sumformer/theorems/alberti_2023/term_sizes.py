@@ -43,9 +43,12 @@ class TermSizes:
         shape = (self.cells.y.shape[0], 1)
         return Tracked(value.range.broadcast_to(shape), np.broadcast_to(value.error, shape))
 
-    def of(self, term: Term, channel_error: float) -> tuple[float, float]:
-        """sup |V_t| and the rounding of V_t, both relative to a mean of |b|."""
+    def of(self, term: Term, channel_error: float, least: float, largest: float) -> tuple[float, float]:
+        """sup |V_t| and the rounding of V_t, both relative to a mean of |b|; `least` ≤ that mean, |b| ≤ `largest`."""
         mass = sum(float(abs(c)) for _, c in term.polynomial) * INFLATE
         value = mass * (self.kernels.maximum(term) + self.kernels.absolute(term))
-        rounded = mass * self.kernels.mass(term) * self.roundings.relative(term, channel_error)
+        spread = self.kernels.mass(term)
+        if not largest * self.roundings.n_max * max(mass, 1.0) * max(spread, 1.0) * 2 <= self.ops.huge:
+            return float("inf"), float("inf")  # a sum over tokens may overflow
+        rounded = mass * spread * self.roundings.relative(term, channel_error, least * min(spread, 1.0))
         return value * INFLATE, rounded * INFLATE

@@ -1,0 +1,163 @@
+"""Step 0: the certificate's own consistency: hashes, fields against config.json, arithmetic of the terms, constants."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sumformer.certificates.certificate import CERTIFICATE_FILE, Certificate, sha256
+from sumformer.certificates.checker.ellipse import remainder
+from sumformer.certificates.checker.files import CONFIG_FILE, MAX_DEGREE, WEIGHTS_FILE
+from sumformer.certificates.checker.interval import Floats
+from sumformer.certificates.checker.kernel_error import KernelConstants, KernelError
+from sumformer.certificates.checker.network import Kernel, Network
+from sumformer.errors import FileFormatError, SumformerError
+from sumformer.targets.parser import parse
+from sumformer.targets.target import Target
+
+KINDS = ("proved", "enclosed", "rounding")
+NAMES = ("interpolation remainder", "dropped and rounded coefficients", "rounding")
+ROUTES = ("exact", "sums")
+
+
+def hash_failures(folder: Path, certificate: Certificate) -> list[str]:
+    pairs = (("weights_sha256", WEIGHTS_FILE), ("config_sha256", CONFIG_FILE))
+    return [
+        f"{field}: {name} has another hash"
+        for field, name in pairs
+        if sha256(folder / name) != getattr(certificate, field)
+    ]
+
+
+def field_failures(c: Certificate, f: Target, net: Network) -> list[str]:
+    """Where certificate, target and configuration disagree."""
+    out = []
+    if c.route not in ROUTES or (c.route == "exact" and net.kernels):
+        out.append(f"route: {c.route!r} is not known, or not that of a network with kernels")
+    if net.expression != f.countless:
+        out.append("target: the network's expression is not the certificate's target")
+    if net.centre != f.box.centre or net.radius != f.box.radius:
+        out.append("box: the network's centre and radius are not those of the certificate's box")
+    if net.arithmetic != c.arithmetic:
+        out.append(f"arithmetic: the certificate says {c.arithmetic!r}, the network {net.arithmetic!r}")
+    if net.latent_dimension != c.latent_dimension:
+        got = f"the certificate says {c.latent_dimension}, the network has {net.latent_dimension}"
+        out.append(f"latent_dimension: {got}")
+    for needed in ("4 ulp", "IEEE"):
+        if not any(needed in assumption for assumption in c.assumptions):
+            out.append(f"assumptions: the one about {needed} is missing, on which the proof relies")
+    return out
+
+
+def term_failures(c: Certificate) -> list[str]:
+    """Kinds, signs, the sum and ε."""
+    out = []
+    for term in c.terms:
+        if term.kind not in KINDS or term.name not in NAMES:
+            out.append(f"term {term.name!r}: unknown name or kind {term.kind!r}")
+        if not 0 <= term.bound < math.inf:
+            out.append(f"term {term.name!r}: its bound {term.bound} is not a number ≥ 0")
+    if len({term.name for term in c.terms}) != len(c.terms):
+        out.append("terms: a name occurs twice")
+    total = sum(term.bound for term in c.terms)
+    if not (0 <= c.total < math.inf) or not abs(total - c.total) <= 1e-12 * abs(total):
+        out.append(f"total: {c.total} is not the sum {total} of the terms")
+    if not 0 < c.epsilon < math.inf or not c.total <= c.epsilon:
+        out.append(f"epsilon: the total {c.total} is not ≤ ε = {c.epsilon}")
+    return out
+
+
+def weight_failures(tensors: dict[str, NDArray[Any]], net: Network) -> list[str]:
+    """Exactly the coefficient matrices, of the right shape and type, finite."""
+    dtype = np.dtype(np.float32 if net.arithmetic == "float32" else np.float64)
+    wanted = {f"coefficients.{g}": kernel.shape for g, kernel in enumerate(net.kernels)}
+    out = [f"weights: unknown tensor {name}" for name in sorted(tensors.keys() - wanted.keys())]
+    for name, shape in wanted.items():
+        if name not in tensors:
+            out.append(f"weights: {name} is missing")
+        elif tensors[name].shape != shape or tensors[name].dtype != dtype:
+            got = f"{tensors[name].dtype} {tensors[name].shape}"
+            out.append(f"weights: {name} should be {dtype} {shape}, is {got}")
+        elif not bool(np.isfinite(tensors[name]).all()):
+            out.append(f"weights: {name} has entries that are not finite")
+    return out
+
+
+def read_constants(folder: Path, c: Certificate, net: Network) -> tuple[list[KernelConstants], list[str]]:
+    """What the certificate records of each kernel, and where it does not fit the network."""
+    path, out, failures = folder / CERTIFICATE_FILE, [], []
+    entries = c.constants.get("kernels", [])
+    if len(entries) != len(net.kernels):
+        failures.append(f"constants: expected {len(net.kernels)} kernels, got {len(entries)}")
+    for g, (entry, kernel) in enumerate(zip(entries, net.kernels, strict=False)):
+        try:
+            constants, expression = _constants(entry), parse(entry["expression"], net.d, free_y=True)
+        except (KeyError, TypeError, ValueError, OverflowError, SumformerError) as error:
+            raise FileFormatError(path, f"the constants of kernel {g} cannot be read ({error})") from error
+        if expression != kernel.expression:
+            failures.append(f"constants: the expression of kernel {g} is not the network's")
+        if entry["degree"] != max((*kernel.x_degrees, *kernel.y_degrees)):
+            failures.append(f"constants: the degree of kernel {g} is not the network's")
+        out.append(constants)
+    return out, failures
+
+
+def _constants(entry: Any) -> KernelConstants:
+    degree, ellipses = entry["interpolation_degree"], entry["ellipses"]
+    if not isinstance(degree, int) or isinstance(degree, bool) or not 0 <= degree <= MAX_DEGREE:
+        raise ValueError(f"interpolation_degree: expected an integer from 0 to {MAX_DEGREE}")
+    if [e["variable"] for e in ellipses] != list(range(len(ellipses))):
+        raise ValueError("ellipses: expected one for each variable, in order")
+    low, high = entry["range"]
+    numbers = [float(v) for e in ellipses for v in (e["rho"], e["maximum"])]
+    numbers += [float(v) for v in (entry["remainder"], entry["dropped"], low, high)]
+    if not all(math.isfinite(v) for v in numbers):
+        raise ValueError("expected finite numbers")
+    return KernelConstants(
+        degree,
+        tuple(float(e["rho"]) for e in ellipses),
+        tuple(float(e["maximum"]) for e in ellipses),
+        float(entry["remainder"]),
+        float(entry["dropped"]),
+        (float(low), float(high)),
+    )
+
+
+def constant_failures(g: int, kernel: Kernel, recorded: KernelConstants, proved: KernelError) -> list[str]:
+    """Recorded constants that are refuted, or that do not follow from each other.
+
+    They do not enter the bound (ρ and N aside); what a reader sees must nevertheless be true.
+    """
+    out = []
+    for v, (mine, claimed) in enumerate(zip(proved.maxima, recorded.maxima, strict=True)):
+        if not mine <= 1.5 * claimed:
+            out.append(f"constants: kernel {g}, variable {v}: M ≤ {claimed:.6g} is recorded, {mine:.6g} is proved")
+    formula = remainder(recorded.maxima, recorded.rhos, recorded.degree)
+    if not 0.999 * formula <= recorded.remainder <= 1.001 * formula:
+        out.append(f"constants: kernel {g}: the remainder {recorded.remainder:.6g} is not that of its ρ, M and degree")
+    if not proved.least_gap * 0.999 - 1e-300 <= recorded.dropped <= 3 * proved.gap:
+        out.append(f"constants: kernel {g}: dropped is recorded as {recorded.dropped:.6g}, found {proved.gap:.6g}")
+    (low, high), (least, most) = recorded.range, proved.node_range
+    width = most - least + 1e-9 * (abs(least) + abs(most))
+    if not (least - width <= low <= least + 1e-9 * width and most - 1e-9 * width <= high <= most + width):
+        out.append(f"constants: kernel {g}: the range {recorded.range} is not that of the kernel")
+    return out
+
+
+def split_failures(c: Certificate, parts: tuple[float, float, float]) -> list[str]:
+    """Terms that are less than what this proof finds, by more than another method could differ."""
+    claimed = {term.name: term.bound for term in c.terms}
+    return [
+        f"term {name!r}: {claimed.get(name, 0.0):.6g} is claimed, {part:.6g} found"
+        for name, part in zip(NAMES, parts, strict=True)
+        if part > 2 * claimed.get(name, 0.0) + 1e-6 * c.total
+    ]
+
+
+def as_matrices(tensors: dict[str, NDArray[Any]], net: Network) -> tuple[Floats, ...]:
+    """The coefficient matrices, exactly, as float64."""
+    return tuple(np.asarray(tensors[f"coefficients.{g}"], dtype=np.float64) for g in range(len(net.kernels)))

@@ -1,0 +1,110 @@
+"""Step 3, inside: the exact range of a reduction and the error of Σ_t â_t V̂_t, on every cell of x.
+
+A mean lies in the hull of its body over all y. The approximation costs, for each (channel, product) with its terms
+taken together, sup_y |b Σ_t a_t p_t| · sup|Π K̃ − Π K|; the rest is rounding of V_t, errors of a_t and their products.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from sumformer.certificates.checker.features import norm_of
+from sumformer.certificates.checker.interval import Floats, Interval
+from sumformer.certificates.checker.network import Reduction, Term
+from sumformer.certificates.checker.proof import Pass
+from sumformer.certificates.checker.tracked import Tracked
+from sumformer.certificates.checker.tree_values import Leaf, components
+from sumformer.targets.node import Node
+from sumformer.targets.tree import Reduce, Token
+
+
+@dataclass(frozen=True)
+class TermParts:
+    """Of one term on the cells of x: its own factor, sup |V_t| (approximated), and the rounding of V_t, twice."""
+
+    own: Tracked
+    size: Floats
+    rounding: float
+    own_rounding: float
+
+
+def reduce_all(p: Pass, reduction: Reduction, leaf: Leaf[Tracked]) -> list[Tracked]:
+    """Every coordinate of the reduction; `leaf` knows x and the reductions before this one.
+
+    The body is always evaluated, so that a target that is not defined on the whole box is never verified.
+    """
+
+    def body_leaf(part: Node) -> list[Interval] | None:
+        if isinstance(part, Token):
+            return p.setting.x if part.name == "x" else p.setting.y
+        values = leaf(part) if isinstance(part, Reduce) else None
+        return None if values is None else [v.value for v in values]
+
+    bodies = components(reduction.node.body, p.ops.exact, body_leaf)
+    means = [p.setting.cells.over_y(body) for body in bodies]
+    return [
+        _finish(p, reduction.node.kind, mean, terms, [_parts(p, term, leaf) for term in terms])
+        for mean, terms in zip(means, reduction.components, strict=True)
+    ]
+
+
+def _parts(p: Pass, term: Term, leaf: Leaf[Tracked]) -> TermParts:
+    cells, channel = p.setting.cells, p.channels[term.channel]
+    own = components(term.own, p.ops, leaf)[0]
+    own = Tracked(cells.full(own.value), cells.spread(own.error))
+    polynomial = cells.polynomial(term.polynomial)
+    kernel = p.kernel_size(term.product) + p.kernel_error(term.product)
+    size = cells.max_over_y(channel.value.magnitude * polynomial.magnitude * kernel)
+    b, e = float(channel.value.magnitude.max()), float(channel.error.max())
+    if p.rounding.overflows(term.product, norm_of(term.polynomial), b + e):
+        p.notes.append("rounding: the sums over tokens may overflow")
+        return TermParts(own, size, np.inf, np.inf)
+    return TermParts(own, size, p.rounding.series(term, b, e), p.rounding.series(term, b, e, own=True))
+
+
+def approximation(p: Pass, terms: tuple[Term, ...], parts: list[TermParts]) -> Floats:
+    """Σ over (channel, product) of sup_y |b Σ_t a_t p_t| · error of the product."""
+    exact, cells = p.ops.exact, p.setting.cells
+    groups: dict[tuple[int, int], Interval] = {}
+    for term, part in zip(terms, parts, strict=True):
+        key = (term.channel, term.product)
+        value = exact.mul(part.own.value, cells.polynomial(term.polynomial))
+        groups[key] = exact.add(groups[key], value) if key in groups else value
+    out: Floats = cells.spread(np.zeros(()))
+    for (channel, product), value in groups.items():
+        error = p.channels[channel].value.magnitude * value.magnitude * p.kernel_error(product)
+        out = out + cells.max_over_y(error)
+    return out
+
+
+def _finish(p: Pass, kind: str, mean: Interval, terms: tuple[Term, ...], parts: list[TermParts]) -> Tracked:
+    """mean | n·mean | n·mean − own | (n·mean − own)/(n − 1), all per n or n − 1 first, then times it.
+
+    For …_others, Σ over the others of the approximation is (n − 1) times it, while rounding is that of n·V and of the
+    own term: per n − 1 they cost n/(n − 1) and 1/(n − 1), both largest at the least n.
+    """
+    a, tokens = p.arithmetic, p.setting.tokens
+    counting = a.count_roundings(tokens.maximum)
+    others = kind.endswith("_others")
+    share, own_share = 1.0, 0.0
+    if others:
+        share, own_share = tokens.minimum / (tokens.minimum - 1), 1 / (tokens.minimum - 1)
+    error = approximation(p, terms, parts)
+    moved: Floats = np.zeros(())  # the size of what is multiplied and added
+    for part in parts:
+        rounding = share * part.rounding + own_share * part.own_rounding
+        a_size, a_error = part.own.value.magnitude, part.own.error
+        error = error + a_size * rounding + a_error * (part.size + rounding)
+        moved = moved + (a_size + a_error) * ((share + own_share) * part.size + rounding)
+    error = error + (a.gamma(len(parts) + 2 + counting) * moved + 4 * a.tiny if a.u else 0.0)
+    error = np.where(np.isnan(error) | ~(8 * moved * tokens.maximum < a.huge), np.inf, error)
+    if kind == "mean":
+        return Tracked(mean, error)
+    if kind == "mean_others":
+        return p.ops.rounded(mean, error, 2 + 4 * counting)  # n − 1 is then rounded too, and off by nu ≤ 2(n − 1)u
+    low, high = (tokens.minimum - 1, tokens.maximum - 1) if others else (tokens.minimum, tokens.maximum)
+    counts = Interval(np.asarray(float(low)), np.asarray(float(high)))  # up to 2^30, exactly
+    value = p.ops.exact.mul(counts, mean)
+    return p.ops.rounded(value, high * error, 2 + counting)
