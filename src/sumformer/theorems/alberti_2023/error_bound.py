@@ -81,6 +81,8 @@ class ErrorBound:
             a, b = self.sizes.own(term.own_node), self.sizes.channel(term.channel)
             largest = float(b.magnitude.max())
             value, rounded = self.sizes.of(term, float(b.error.max()) / max(largest, 1e-300), largest, largest)
+            if not np.isfinite(rounded) or not np.isfinite(a.error).all():
+                return np.full_like(approximation, np.inf)
             rounding += largest * (a.magnitude * rounded + a.error * (value + rounded))
             size += largest * (a.magnitude + a.error) * (value + rounded)
         rounding += 1.01 * (len(terms) + 2) * self.u * size

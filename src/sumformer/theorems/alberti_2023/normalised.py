@@ -126,5 +126,7 @@ class Quotients:
     ) -> FloatArray:
         """|computed − exact| of a_t V_t in a sum of `terms`, relative to |a| · mean b, a the denominator's factor."""
         value, rounded = self.sizes.of(term, channel.error, channel.least, channel.largest)
+        if not np.isfinite(rounded) or not np.isfinite(own.error).all():
+            return np.full(own.error.shape, np.inf)
         moved = rounded + 1.01 * (terms + 6) * self.sizes.ops.u * (value + rounded)
         return (ratio.abs_upper() * moved + own.error / least_own * (value + rounded + moved)) * INFLATE
