@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: setup demo test test-slow test-gpu lint format clean
+.PHONY: setup demo test test-slow test-gpu bench lint format clean
 
 setup: $(STAMP)
 
@@ -26,6 +26,10 @@ test-slow: $(STAMP)
 
 test-gpu: $(STAMP)
 	$(BIN)/python -m pytest -m gpu
+
+bench: $(STAMP)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable ".[bench]"
+	$(BIN)/sumformer bench --out benchmarks/results/mixers
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from sumformer.cli import construct, demo, dimensions, info, targets, verify
+from sumformer.cli import bench, construct, demo, dimensions, info, targets, verify
 
 app = typer.Typer(
     name="sumformer",
@@ -14,7 +14,15 @@ app = typer.Typer(
     add_completion=False,
     rich_markup_mode=None,
 )
-for command in (construct.construct, verify.verify, targets.targets, dimensions.dimensions, demo.demo, info.info):
+for command in (
+    construct.construct,
+    verify.verify,
+    targets.targets,
+    dimensions.dimensions,
+    bench.bench,
+    demo.demo,
+    info.info,
+):
     app.command()(command)
 
 

@@ -1,0 +1,66 @@
+"""`sumformer bench`: our mixers against the peers of the same mechanism, in one run."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table
+
+from sumformer.cli.output import Json, command, console, messages, print_json
+from sumformer.errors import InputError
+from sumformer.experiments.bench import Config, draw, run
+
+Longest = Annotated[int, typer.Option("--longest", help="The largest number of tokens.")]
+Device = Annotated[str, typer.Option("--device", help="cpu or cuda.")]
+Limit = Annotated[float, typer.Option("--limit", help="Seconds a step may take before larger n are skipped.")]
+Out = Annotated[Path | None, typer.Option("--out", "-o", help="Folder for bench.json and bench.png.")]
+NoMemory = Annotated[bool, typer.Option("--no-memory", help="Do not measure memory (a process per cell).")]
+
+
+@command
+def bench(
+    longest: Longest = 65536,
+    device: Device = "cpu",
+    limit: Limit = 20.0,
+    out: Out = None,
+    no_memory: NoMemory = False,
+    as_json: Json = False,
+) -> None:
+    """Seconds, memory and ratios of SumMixer, Performer and Linformer against their peers."""
+    import torch
+
+    if device not in ("cpu", "cuda") or (device == "cuda" and not torch.cuda.is_available()):
+        raise InputError(f"--device: expected cpu, or cuda where there is one, got {device!r}")
+    lengths = tuple(n for n in Config().lengths if n <= longest)
+    if not lengths:
+        raise InputError(f"--longest: expected at least {Config().lengths[0]}, got {longest}")
+    config = Config(lengths=lengths, device=device, limit=limit, memory=not no_memory)
+    with messages.status("…") as status:
+        result = run(config, lambda text: status.update(text))
+    if out is not None:
+        out.mkdir(parents=True, exist_ok=True)
+        (out / "bench.json").write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+        draw(result, out / "bench.png")
+    if as_json:
+        print_json(result)
+    else:
+        show(result)
+
+
+def show(result: dict[str, Any]) -> None:
+    """Times by contestant, then ratios."""
+    table = Table("mechanism", "contestant", "n", "forward ms", "fwd+bwd ms", "peak MiB")
+    for r in result["rows"]:
+        peak = "" if r["peak_bytes"] is None else f"{r['peak_bytes'] / 2**20:.0f}"
+        times = (f"{1e3 * r['forward_seconds']:.2f}", f"{1e3 * r['step_seconds']:.2f}")
+        table.add_row(r["mechanism"], r["name"], f"{r['n']:,}", *times, peak)
+    console.print(table)
+    ratio = Table("ours", "peer", "n", "peer / ours, forward", "peer / ours, fwd+bwd")
+    for r in result["ratios"]:
+        ratio.add_row(r["ours"], r["peer"], f"{r['n']:,}", f"{r['forward']:.2f}", f"{r['step']:.2f}")
+    console.print(ratio)
+    for name, why in result["missing"].items():
+        console.print(f"left out: {name}, {why}")

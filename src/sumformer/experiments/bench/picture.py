@@ -1,0 +1,51 @@
+"""Seconds against n, log-log, one panel per mechanism; where ours overtakes the peer is marked."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from sumformer.errors import MissingDependencyError
+
+
+def crossover(rows: list[dict[str, Any]], ours: str, peer: str) -> int | None:
+    """The least n from which ours is ahead of the peer at every n measured for both; None if never."""
+    mine = {r["n"]: r["step_seconds"] for r in rows if r["name"] == ours}
+    other = {r["n"]: r["step_seconds"] for r in rows if r["name"] == peer}
+    ahead: int | None = None
+    for n in sorted(mine.keys() & other.keys(), reverse=True):
+        if mine[n] >= other[n]:
+            break
+        ahead = n
+    return ahead
+
+
+def draw(result: dict[str, Any], path: Path) -> Path:
+    """Write the picture."""
+    try:
+        import matplotlib as mpl
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise MissingDependencyError("matplotlib", "the picture of a bench", "plots") from None
+    del mpl
+    rows = result["rows"]
+    mechanisms = list(dict.fromkeys(r["mechanism"] for r in rows))
+    figure = Figure(figsize=(4.2 * len(mechanisms), 4.4), layout="constrained")
+    FigureCanvasAgg(figure)
+    for i, mechanism in enumerate(mechanisms):
+        axes = figure.add_subplot(1, len(mechanisms), i + 1)
+        names = list(dict.fromkeys(r["name"] for r in rows if r["mechanism"] == mechanism))
+        ours = next(r["name"] for r in rows if r["mechanism"] == mechanism and r["ours"])
+        for name in names:
+            mine = [r for r in rows if r["name"] == name]
+            style = {"marker": "o", "linewidth": 2} if name == ours else {"marker": ".", "linestyle": "--"}
+            axes.loglog([r["n"] for r in mine], [r["step_seconds"] for r in mine], label=name, **style)
+        notes = [f"ahead of {p} from n = {crossover(rows, ours, p)}" for p in names if p != ours]
+        axes.set_title(f"{mechanism}\n" + "\n".join(notes), fontsize=9)
+        axes.set_xlabel("tokens n")
+        axes.set_ylabel("seconds, forward + backward" if i == 0 else "")
+        axes.grid(alpha=0.3, which="both")
+        axes.legend(fontsize=8)
+    figure.savefig(path, dpi=130)
+    return path
