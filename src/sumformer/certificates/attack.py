@@ -18,10 +18,10 @@ import torch
 from torch import Tensor, nn
 
 from sumformer.certificates.attack_inputs import MANY, InputSpace, Multisets, Witness, proposals
+from sumformer.certificates.weighted_value import weighted_value as weighted_value
 from sumformer.errors import MissingDependencyError
 from sumformer.nn.summary import Summary
-from sumformer.targets import Environment, Reduce, Target, evaluate, reductions
-from sumformer.targets.torch_evaluation import TorchOperations
+from sumformer.targets import Target
 
 Progress = Callable[[str, float], None]  # the kind of input just tried, the worst error so far
 
@@ -80,15 +80,19 @@ def attack(
     progress: Progress | None = None,
 ) -> AttackResult:
     """The largest ‖f(X) − N(X)‖_∞ found; a function of seed and effort, unless `seconds` cut it short."""
-    start = time.perf_counter()
-    search = _Search(target, network, seed, EFFORTS[effort])
-    for batch in search.inputs():
-        worst = search.look(batch)
-        if progress is not None:
-            progress(batch.kind, worst)
-        if time.perf_counter() - start > seconds:
-            break
-    witness = search.witness()
+    start, threads = time.perf_counter(), torch.get_num_threads()
+    torch.set_num_threads(1)  # thousands of small operations: a second thread only waits
+    try:
+        search = _Search(target, network, seed, EFFORTS[effort])
+        for batch in search.inputs():
+            worst = search.look(batch)
+            if progress is not None:
+                progress(batch.kind, worst)
+            if time.perf_counter() - start > seconds:
+                break
+        witness = search.witness()
+    finally:
+        torch.set_num_threads(threads)
     return AttackResult(witness.error, witness, search.trials, time.perf_counter() - start, search.by_kind)
 
 
@@ -105,29 +109,6 @@ def violation(result: AttackResult, bound: float) -> tuple[bool, float]:
         below = [nextafter(float(gap.abs_lower()), -inf) for gap in gaps if gap.is_finite()]
     refined = max([0.0, *below])
     return refined > bound, refined
-
-
-def weighted_value(target: Target, points: Tensor, weights: Tensor) -> Tensor:
-    """f at the first token of each multiset, (batch, m, d) and counts (batch, m) → (batch, width).
-
-    Reductions over the others run over the same tokens with the own one counted once less; nothing is subtracted.
-    """
-    ops = TorchOperations(points.dtype, points.device)
-    values: dict[Reduce, Tensor] = {}
-    env = Environment(x=points[:, :1], y=points, reduce=values.__getitem__)
-    once_less = torch.cat([weights[:, :1] - 1, weights[:, 1:]], dim=1)
-    for part in reductions(target.expression):
-        w = (once_less if part.kind.endswith("_others") else weights)[..., None]
-        values[part] = _fold(part, evaluate(part.body, ops, env), w)
-    return evaluate(target.expression, ops, env).expand(len(points), 1, target.width)[:, 0]
-
-
-def _fold(part: Reduce, body: Tensor, w: Tensor) -> Tensor:
-    if part.kind in ("max", "min"):
-        body = body.masked_fill(w == 0, float("-inf") if part.kind == "max" else float("inf"))
-        return body.amax(1, keepdim=True) if part.kind == "max" else body.amin(1, keepdim=True)
-    total = (w * body.masked_fill(w == 0, 0.0)).sum(1, keepdim=True)
-    return total / w.sum(1, keepdim=True) if part.kind.startswith("mean") else total
 
 
 class _Search:
