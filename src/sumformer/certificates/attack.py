@@ -21,7 +21,8 @@ from sumformer.certificates.attack_inputs import MANY, InputSpace, Multisets, Wi
 from sumformer.certificates.weighted_value import weighted_value as weighted_value
 from sumformer.errors import MissingDependencyError
 from sumformer.nn.summary import Summary
-from sumformer.targets import Target
+from sumformer.targets import Environment, Target, evaluate, reductions
+from sumformer.targets.torch_evaluation import TorchOperations
 
 Progress = Callable[[str, float], None]  # the kind of input just tried, the worst error so far
 
