@@ -139,7 +139,9 @@ def constant_failures(g: int, kernel: Kernel, recorded: KernelConstants, proved:
     formula = remainder(recorded.maxima, recorded.rhos, recorded.degree)
     if not 0.999 * formula <= recorded.remainder <= 1.001 * formula:
         out.append(f"constants: kernel {g}: the remainder {recorded.remainder:.6g} is not that of its ρ, M and degree")
-    if not proved.least_gap * 0.999 - 1e-300 <= recorded.dropped <= 3 * proved.gap:
+    # too large is harmless: the bound does not use it. Far from 0 the constructor's own rounding may dominate it.
+    excess = 3 * proved.gap + 1e-7 * max(abs(end) for end in recorded.range)
+    if not proved.least_gap * 0.999 - 1e-300 <= recorded.dropped <= excess:
         out.append(f"constants: kernel {g}: dropped is recorded as {recorded.dropped:.6g}, found {proved.gap:.6g}")
     (low, high), (least, most) = recorded.range, proved.node_range
     width = most - least + 1e-9 * (abs(least) + abs(most))

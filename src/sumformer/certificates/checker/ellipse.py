@@ -105,7 +105,14 @@ def remainder(maxima: Sequence[float], rhos: Sequence[float], degree: int) -> fl
     folds each coefficient past N onto one of the first N+1 with factor ±1 or 0, so its error is ≤ 2·Σ_{k>N} 2Mρ^{−k}.
     The tensor interpolant telescopes; each earlier operator has norm ≤ Λ.
     """
-    lebesgue = 2 / math.pi * math.log(degree + 1) + 1
-    return sum(
-        lebesgue**v * 4 * m * rho**-degree / (rho - 1) for v, (m, rho) in enumerate(zip(maxima, rhos, strict=True))
-    ) * (1 + 1e-9)
+    lebesgue = Fraction((2 / math.pi * math.log(degree + 1) + 1) * (1 + 1e-12))
+    total = Fraction(0)
+    for v, (m, rho) in enumerate(zip(maxima, rhos, strict=True)):
+        if not (math.isfinite(m) and math.isfinite(rho) and rho > 1):
+            return math.inf
+        # exact: in floats ρ^−N may underflow to 0 while M ρ^−N is large
+        total += lebesgue**v * 4 * Fraction(m) / Fraction(rho) ** degree / (Fraction(rho) - 1)
+    try:
+        return math.nextafter(float(total), math.inf)
+    except OverflowError:
+        return math.inf

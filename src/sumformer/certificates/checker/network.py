@@ -104,7 +104,9 @@ def structural_failures(net: Network) -> list[str]:
         out += [f"kernel {g}: {why}" for why in _kernel(kernel, net.d)]
     for j, product in enumerate(net.products):
         out += [f"product {j}: {why}" for why in _product(product, net)]
-    return out + _unused(net) + _reductions(net)
+    if out:  # what follows relies on well-formed parts
+        return out
+    return _unused(net) + _reductions(net)
 
 
 def _unused(net: Network) -> list[str]:

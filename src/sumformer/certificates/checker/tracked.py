@@ -108,7 +108,7 @@ class TrackedOperations:
         nearest = np.maximum(v.value.mignitude - e, 0.0)  # to 0, where sigmoid' and tanh' are largest
         match fn:
             case "exp":  # e^v (e^e − 1), and e^e − 1 ≤ e·e^e
-                error = value.hi * e * np.exp(np.minimum(e, 700.0)) * (1 + 1e-12)
+                error = np.where(e <= 700.0, value.hi * e * np.exp(np.minimum(e, 700.0)) * (1 + 1e-12), np.inf)
             case "log":
                 if bool(np.any(e > 0.9 * lo)):
                     raise Unproved("a computed argument of log may not be positive")

@@ -86,6 +86,8 @@ class ErrorBound:
             rounding += largest * (a.magnitude * rounded + a.error * (value + rounded))
             size += largest * (a.magnitude + a.error) * (value + rounded)
         rounding += 1.01 * (len(terms) + 2) * self.u * size
+        if self.u:
+            rounding += 4 * len(terms) * self.arithmetic.tiny  # products a_t V_t and their sum may underflow
         return self._over_tokens(kind, approximation, rounding, size) * INFLATE
 
     def _over_tokens(self, kind: str, approximation: FloatArray, rounding: FloatArray, size: FloatArray) -> FloatArray:

@@ -93,6 +93,9 @@ class Interpolant:
             rest = self._rest(kept)
             # what the subtraction rounds, and what is not known of each coefficient
             unknown = sum_up(np.abs(self.coefficients)) * 2.0**-52 + self.coefficient_error * self.coefficients.size
+            unknown += self.coefficients.size * float(
+                np.finfo(dtype).smallest_normal
+            )  # stored ones may be flushed to 0
             dropped = (self._sup_norm(rest, kept.shape[0] - 1) + unknown) * INFLATE
             self._cache[key] = Truncation(kept, dropped)
         return self._cache[key]

@@ -1,6 +1,7 @@
 """δ_t: every relative rounding on the way from the tokens to V_t(x), weighed by the coefficients it passes through.
 
-T_k at a rounded, clamped argument t̂ = fl(fl(z − c)/r): |t̂ − t| ≤ u(4.1 + 2.1|c|/r [c not a float]), and |T_k'| ≤ k².
+T_k at a rounded, clamped argument t̂ = fl(fl(z − c)/r): |t̂ − t| ≤ u(4.1 + 2.1|c|/r [c not a float]) + 4 tiny/r (tokens
+and differences that underflow), and |T_k'| ≤ k². Nothing is claimed where c, r or 1/r is not a normal number.
 The recurrence T_{k+1} = 2t T_k − T_{k−1} adds ≤ 3.3u per step, carried on by U_m, |U_m| ≤ m + 1. Together
   τ_k ≤ k²·|t̂ − t| + 1.65u·k(k−1).
 The rest are counts of roundings in a row: the tree's levels, the division by the count, p ⊛ Σ, both contractions.
@@ -8,6 +9,7 @@ The rest are counts of roundings in a row: the tree's levels, the division by th
 
 from __future__ import annotations
 
+from fractions import Fraction
 from functools import cached_property
 from math import expm1
 
@@ -38,9 +40,16 @@ class Roundings:
         k = np.arange(float(MAX_DEGREE))
         rows = []
         for centre, radius in zip(self.box.centre, self.box.radius, strict=True):
+            if not self._storable(radius) or not self._storable(1 / radius) or (centre and not self._storable(centre)):
+                rows.append(np.full(k.shape, np.inf))
+                continue
             shift = 0.0 if is_representable(centre, self.u) else 2.1 * float(abs(centre) / radius)
-            rows.append(k**2 * self.u * (4.1 + shift) + 1.65 * self.u * k * (k - 1))
+            argument = self.u * (4.1 + shift) + 4 * self.arithmetic.tiny / float(radius)
+            rows.append(k**2 * argument + 1.65 * self.u * k * (k - 1))
         return np.stack(rows)
+
+    def _storable(self, value: Fraction) -> bool:
+        return 4 * self.arithmetic.tiny <= abs(value) <= self.arithmetic.huge / 4
 
     def relative(self, term: Term, channel_error: float, scale: float) -> float:
         """δ_t, `channel_error` the relative error of b; infinite where nothing can be claimed.
@@ -53,7 +62,7 @@ class Roundings:
         top = [max(gamma[c] for gamma, _ in term.polynomial) for c in range(d)]
         plans = [self.plan.kernels[k] for k in term.kernels]
         reach = max(top) + max([0, *(p.degree for p in plans)])
-        if reach >= MAX_DEGREE or float(tau[:, : reach + 1].max()) > LARGEST_TABLE_ERROR:
+        if reach >= MAX_DEGREE or not float(tau[:, : reach + 1].max()) <= LARGEST_TABLE_ERROR:
             return float("inf")
         covered = {c for p in plans for c in p.coordinates}
         relative = channel_error + sum(float(tau[c, top[c]]) for c in range(d) if c not in covered)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 
@@ -45,6 +46,8 @@ class TermSizes:
 
     def of(self, term: Term, channel_error: float, least: float, largest: float) -> tuple[float, float]:
         """sup |V_t| and the rounding of V_t, both relative to a mean of |b|; `least` ≤ that mean, |b| ≤ `largest`."""
+        if not all(self._storable(abs(c) / 2 ** sum(g > 0 for g in gamma)) for gamma, c in term.polynomial):
+            return float("inf"), float("inf")  # a weight of p ⊛ Σ would be rounded to 0, or without relative accuracy
         mass = sum(float(abs(c)) for _, c in term.polynomial) * INFLATE
         value = mass * (self.kernels.maximum(term) + self.kernels.absolute(term))
         spread = self.kernels.mass(term)
@@ -52,3 +55,7 @@ class TermSizes:
             return float("inf"), float("inf")  # a sum over tokens may overflow
         rounded = mass * spread * self.roundings.relative(term, channel_error, least * min(spread, 1.0))
         return value * INFLATE, rounded * INFLATE
+
+    def _storable(self, weight: Fraction) -> bool:
+        """A normal number of the arithmetic, so that storing it errs by a relative 2u at most."""
+        return 4 * self.ops.tiny <= weight <= self.ops.huge
