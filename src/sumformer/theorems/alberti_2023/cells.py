@@ -7,6 +7,7 @@ from fractions import Fraction
 import numpy as np
 
 from sumformer.algebra.interval import Interval
+from sumformer.algebra.rounding import fraction_bounds
 from sumformer.targets.domain import Box
 
 PAIRS = 2**14
@@ -28,7 +29,16 @@ class Cells:
         """centre + radius·t; two objects, since x and y are two variables."""
         centre = [Interval.from_fraction(c) for c in self.box.centre]
         radius = [Interval.from_fraction(r) for r in self.box.radius]
-        columns = [centre[c] + radius[c] * self.t[:, c] for c in range(self.box.d)]
+        ends = [
+            (fraction_bounds(a)[0], fraction_bounds(b)[1]) for a, b in zip(self.box.lower, self.box.upper, strict=True)
+        ]
+        # no token leaves the box, though centre + radius·t, rounded outward, does
+        columns = [
+            (centre[c] + radius[c] * self.t[:, c]).intersect(
+                Interval(np.full(len(self.t.lo), a), np.full(len(self.t.lo), b))
+            )
+            for c, (a, b) in enumerate(ends)
+        ]
         return Interval(np.stack([c.lo for c in columns], axis=-1), np.stack([c.hi for c in columns], axis=-1))
 
     def polynomial(self, polynomial: tuple[tuple[tuple[int, ...], Fraction], ...]) -> Interval:
