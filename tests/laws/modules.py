@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 import pytest
 import torch
@@ -33,6 +35,7 @@ from sumformer.nn import (
     SeparableConvolution,
     SinusoidalPositions,
     SoftmaxAttention,
+    SparseAttention,
     Sparsemax,
     Sumformer,
     SumMixer,
@@ -40,6 +43,7 @@ from sumformer.nn import (
     VectorEmbedding,
     mlp_deep_sets,
     mlp_sumformer,
+    patterns,
     polynomial_sumformer,
 )
 
@@ -61,6 +65,14 @@ class Case:
     any_width: bool = False
     quadratic: bool = False
     """Holds the whole attention matrix in memory."""
+    causal: bool = True
+    """Has a causal order."""
+    streams: bool = False
+    """Has `stream`, causal order with a carried state."""
+    mixes: bool = True
+    """An output depends on tokens other than its own."""
+    pads: bool = False
+    """Pads a pack, and so needs max_seqlen."""
 
     def make(self, dtype: torch.dtype = torch.float64) -> nn.Module:
         torch.manual_seed(0)
@@ -100,62 +112,98 @@ def _attention(rho: Callable[[], nn.Module]) -> Callable[[], nn.Module]:
     return lambda: SoftmaxAttention(D, nhead=2, normaliser=rho())
 
 
+def _sparse(name: str, pattern: patterns.Pattern, **options: Any) -> Case:
+    build = partial(SparseAttention, D, pattern, nhead=2, **options)
+    return Case(f"sparse-{name}", build, equivariant=False, pads=True)
+
+
 CASES = [
-    Case("mlp_sumformer-sum", lambda: mlp_sumformer(D, 8, 3), model=True),
-    Case("mlp_sumformer-mean", lambda: mlp_sumformer(D, 8, 3, mean=True), model=True),
-    Case("polynomial_sumformer-monomial", lambda: polynomial_sumformer(D, 3, 3), model=True),
-    Case("polynomial_sumformer-chebyshev", lambda: polynomial_sumformer(D, 3, 3, basis="chebyshev"), model=True),
+    Case("mlp_sumformer-sum", lambda: mlp_sumformer(D, 8, 3), model=True, streams=True),
+    Case("mlp_sumformer-mean", lambda: mlp_sumformer(D, 8, 3, mean=True), model=True, streams=True),
+    Case("polynomial_sumformer-monomial", lambda: polynomial_sumformer(D, 3, 3), model=True, streams=True),
+    Case(
+        "polynomial_sumformer-chebyshev",
+        lambda: polynomial_sumformer(D, 3, 3, basis="chebyshev"),
+        model=True,
+        streams=True,
+    ),
     Case(
         "sumformer-concatenated",
         lambda: Sumformer(PolynomialFeatures(D, 2), Concatenated(MLP(D + 14, 3, 8, 1))),
         model=True,
+        streams=True,
     ),
-    Case("sum_mixer-mean", lambda: SumMixer(D)),
-    Case("sum_mixer-sum", lambda: SumMixer(D, 6, mean=False)),
-    Case("deep_sets", lambda: mlp_deep_sets(D, 8, 3), model=True, invariant=True),
-    Case("softmax", lambda: SoftmaxAttention(D, nhead=2)),
-    Case("softmax-bias", lambda: SoftmaxAttention(D, nhead=2, d_head=3, query_bias=True, scale=False)),
-    Case("hardmax", _attention(Hardmax), quadratic=True),
-    Case("sparsemax", _attention(Sparsemax), quadratic=True),
-    Case("entmax15", _attention(Entmax15), quadratic=True),
-    Case("linformer", lambda: LinformerAttention(D, n_max=N_MAX, k=3, nhead=2), equivariant=False),
-    Case("linformer-equal-columns", _equal_columns),
-    Case("performer", lambda: PerformerAttention(D, k=8, nhead=2)),
-    Case("favor", lambda: FavorAttention(D, k=8, nhead=2)),
-    Case("average", lambda: AverageAttention(D)),
-    Case("bilinear_projection", lambda: BilinearProjection(D, n_max=N_MAX), equivariant=False),
-    Case("separable_convolution", lambda: SeparableConvolution(D, kernel_size=3), equivariant=False),
-    Case("feed_forward", lambda: FeedForward(D, 8)),
-    Case("block-softmax", lambda: Block(SoftmaxAttention(D), FeedForward(D, 8))),
+    Case("sum_mixer-mean", lambda: SumMixer(D), streams=True),
+    Case("sum_mixer-sum", lambda: SumMixer(D, 6, mean=False), streams=True),
+    Case("deep_sets", lambda: mlp_deep_sets(D, 8, 3), model=True, invariant=True, causal=False),
+    Case("softmax", lambda: SoftmaxAttention(D, nhead=2), pads=True),
+    Case("softmax-bias", lambda: SoftmaxAttention(D, nhead=2, d_head=3, query_bias=True, scale=False), pads=True),
+    Case("hardmax", _attention(Hardmax), quadratic=True, pads=True),
+    Case("sparsemax", _attention(Sparsemax), quadratic=True, pads=True),
+    Case("entmax15", _attention(Entmax15), quadratic=True, pads=True),
+    Case(
+        "linformer",
+        lambda: LinformerAttention(D, n_max=N_MAX, k=3, nhead=2),
+        equivariant=False,
+        causal=False,
+        pads=True,
+    ),
+    Case("linformer-equal-columns", _equal_columns, causal=False, pads=True),
+    Case("performer", lambda: PerformerAttention(D, k=8, nhead=2), streams=True, pads=True),
+    Case("favor", lambda: FavorAttention(D, k=8, nhead=2), streams=True, pads=True),
+    Case("average", lambda: AverageAttention(D), streams=True),
+    Case("bilinear_projection", lambda: BilinearProjection(D, n_max=N_MAX), equivariant=False, causal=False, pads=True),
+    Case(
+        "separable_convolution",
+        lambda: SeparableConvolution(D, kernel_size=3),
+        equivariant=False,
+        streams=True,
+        pads=True,
+    ),
+    _sparse("window", patterns.Window(2)),
+    _sparse("star", patterns.Star(1)),
+    _sparse("strided-union", patterns.Strided(3)),
+    _sparse("strided-sequential", patterns.Strided(3), composition="sequential", layer=2),
+    _sparse("fixed-multihead", patterns.Fixed(3), composition="multihead"),
+    _sparse("longformer", patterns.Longformer(1, 2)),
+    _sparse("big_bird-sparsemax", patterns.BigBird(1, 1, 2), normaliser=Sparsemax()),
+    _sparse("random", patterns.Random(2)),
+    Case("feed_forward", lambda: FeedForward(D, 8), mixes=False),
+    Case("block-softmax", lambda: Block(SoftmaxAttention(D), FeedForward(D, 8)), pads=True),
     Case("block-sum_mixer", lambda: Block(SumMixer(D), FeedForward(D, 8))),
     Case(
         "residual_block-favor-norms",
         lambda: ResidualBlock(FavorAttention(D, k=8), FeedForward(D, 8), nn.LayerNorm(D), nn.LayerNorm(D)),
+        pads=True,
     ),
     Case(
         "residual_block-convolution",
         lambda: ResidualBlock(SeparableConvolution(D), FeedForward(D, 8)),
         equivariant=False,
+        pads=True,
     ),
-    Case("index_positions", lambda: IndexPositions(0.5), equivariant=False, any_width=True),
-    Case("sinusoidal_positions", lambda: SinusoidalPositions(D), equivariant=False),
-    Case("learned_positions", lambda: LearnedPositions(N_MAX, D, std=1.0), equivariant=False),
-    Case("vector_embedding", lambda: VectorEmbedding(D, 6)),
-    Case("token_head", lambda: TokenHead(D, 3)),
-    Case("pooled_head-mean", lambda: PooledHead(D, 3, pool="mean"), invariant=True),
-    Case("pooled_head-sum", lambda: PooledHead(D, 3, pool="sum"), invariant=True),
-    Case("pooled_head-max", lambda: PooledHead(D, 3, pool="max"), invariant=True),
-    Case("encoder-tokens", lambda: Encoder(VectorEmbedding(D, 6), _blocks(6), TokenHead(6, 2)), model=True),
+    Case("index_positions", lambda: IndexPositions(0.5), equivariant=False, any_width=True, mixes=False),
+    Case("sinusoidal_positions", lambda: SinusoidalPositions(D), equivariant=False, mixes=False),
+    Case("learned_positions", lambda: LearnedPositions(N_MAX, D, std=1.0), equivariant=False, mixes=False),
+    Case("vector_embedding", lambda: VectorEmbedding(D, 6), mixes=False),
+    Case("token_head", lambda: TokenHead(D, 3), mixes=False),
+    Case("pooled_head-mean", lambda: PooledHead(D, 3, pool="mean"), invariant=True, causal=False),
+    Case("pooled_head-sum", lambda: PooledHead(D, 3, pool="sum"), invariant=True, causal=False),
+    Case("pooled_head-max", lambda: PooledHead(D, 3, pool="max"), invariant=True, causal=False),
+    Case("encoder-tokens", lambda: Encoder(VectorEmbedding(D, 6), _blocks(6), TokenHead(6, 2)), model=True, pads=True),
     Case(
         "encoder-positions",
         lambda: Encoder(VectorEmbedding(D, 6), _blocks(6), TokenHead(6, 2), SinusoidalPositions(6)),
         model=True,
         equivariant=False,
+        pads=True,
     ),
     Case(
         "encoder-pooled",
         lambda: Encoder(VectorEmbedding(D, 6), _blocks(6), PooledHead(6, 2)),
         model=True,
         invariant=True,
+        causal=False,
+        pads=True,
     ),
 ]

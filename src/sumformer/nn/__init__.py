@@ -1,5 +1,6 @@
 """The definitions, one per file."""
 
+from sumformer.nn import patterns as patterns
 from sumformer.nn.average_attention import AverageAttention as AverageAttention
 from sumformer.nn.bilinear_projection import BilinearProjection as BilinearProjection
 from sumformer.nn.block import Block as Block
@@ -25,10 +26,14 @@ from sumformer.nn.pooled_head import PooledHead as PooledHead
 from sumformer.nn.positions import IndexPositions as IndexPositions
 from sumformer.nn.positions import LearnedPositions as LearnedPositions
 from sumformer.nn.positions import SinusoidalPositions as SinusoidalPositions
+from sumformer.nn.prefix_attention import FeatureState as FeatureState
 from sumformer.nn.pretrained import PretrainedModule as PretrainedModule
 from sumformer.nn.residual_block import ResidualBlock as ResidualBlock
+from sumformer.nn.segments import Segments as Segments
+from sumformer.nn.separable_convolution import ConvolutionState as ConvolutionState
 from sumformer.nn.separable_convolution import SeparableConvolution as SeparableConvolution
 from sumformer.nn.softmax_attention import SoftmaxAttention as SoftmaxAttention
+from sumformer.nn.sparse_attention import SparseAttention as SparseAttention
 from sumformer.nn.sum_mixer import SumMixer as SumMixer
 from sumformer.nn.sumformer import Sumformer as Sumformer
 from sumformer.nn.sumformer import mlp_sumformer as mlp_sumformer

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import torch
 from torch import Tensor
 from torch.nn import functional
 
@@ -18,6 +19,22 @@ def attend(q: Tensor, k: Tensor, v: Tensor, rho: Normaliser, scale: float, keep:
     # The kernels disagree on rows without a key: such a row keeps them all, and sums their zero values.
     mask = None if keep is None else (keep | ~keep.any(-1, keepdim=True))[:, None, None, :]
     return functional.scaled_dot_product_attention(q, k, v, attn_mask=mask, scale=scale)
+
+
+def causal_attend(q: Tensor, k: Tensor, v: Tensor, rho: Normaliser, scale: float) -> Tensor:
+    """Query i attends to keys 1 … i.
+
+    A dense product multiplies later tokens by 0, which is NaN where they are not finite. Such keys and values are taken
+    out, and make the outputs NaN from their own place on.
+    """
+    finite = (k.isfinite().all(-1) & v.isfinite().all(-1)).unsqueeze(-1)
+    k, v = (torch.where(finite, y, 0.0) for y in (k, v))
+    if type(rho) is Softmax:
+        out = functional.scaled_dot_product_attention(q, k, v, is_causal=True, scale=scale)
+    else:
+        n = q.shape[-2]
+        out = rho(scale * q @ k.mT, torch.ones(n, n, dtype=torch.bool, device=q.device).tril()) @ v
+    return torch.where((~finite).cumsum(-2) > 0, torch.nan, out)
 
 
 def naive_attend(q: Tensor, k: Tensor, v: Tensor, rho: Normaliser, scale: float, keep: Tensor | None = None) -> Tensor:

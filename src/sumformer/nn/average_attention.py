@@ -5,7 +5,10 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from sumformer.nn.inputs import check_tokens
 from sumformer.nn.layer import Layer, check_positive
+from sumformer.nn.segments import Segments
+from sumformer.nn.summary import Summary, prefix_summaries, segment_summaries
 
 
 class AverageAttention(Layer):
@@ -20,8 +23,24 @@ class AverageAttention(Layer):
         self.W_O = nn.Linear(self.d_head, d_model, bias=False)
 
     def formula(self, x: Tensor, keep: Tensor | None) -> Tensor:
-        out: Tensor = self.W_O(self.W_V(mean_of_kept(x, keep)))
-        return out.unsqueeze(1).expand(-1, x.shape[1], -1)
+        return self._map(mean_of_kept(x, keep)).unsqueeze(1).expand(-1, x.shape[1], -1)
+
+    def causal_formula(self, x: Tensor) -> Tensor:
+        return self._map(prefix_summaries(x).mean().to(x.dtype))
+
+    def packed_formula(self, x: Tensor, segments: Segments, is_causal: bool) -> Tensor:
+        if is_causal:
+            return super().packed_formula(x, segments, is_causal)
+        return segments.to_tokens(self._map(segment_summaries(x, segments).mean().to(x.dtype)))
+
+    def stream(self, x: Tensor, state: Summary | None = None) -> tuple[Tensor, Summary]:
+        """The next tokens of a stream: their outputs in causal order, and the state for those that follow."""
+        prefixes = prefix_summaries(check_tokens("AverageAttention.stream", x, self.width), state)
+        return self._map(prefixes.mean().to(x.dtype)), prefixes.last()
+
+    def _map(self, mean: Tensor) -> Tensor:
+        out: Tensor = self.W_O(self.W_V(mean))
+        return out
 
     def extra_repr(self) -> str:
         return f"ℝ^{{n×{self.d_model}}} → ℝ^{{n×{self.d_model}}}"

@@ -16,6 +16,8 @@ from sumformer.nn.token_order import check_fits, compact
 class BilinearProjection(Layer):
     """W_P is stored for `n_max` tokens, drawn from N(0, 1/n_max) and read by rank among the real tokens."""
 
+    no_causal_order = "W_P mixes every token with every other, later ones too"
+
     def __init__(self, d_model: int, n_max: int) -> None:
         super().__init__()
         check_positive("BilinearProjection", d_model=d_model, n_max=n_max)

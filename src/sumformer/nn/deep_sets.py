@@ -8,11 +8,16 @@ from torch import Tensor, nn
 from sumformer.nn.inputs import check_tokens, keep_from_attention_mask, zero_padding
 from sumformer.nn.mlp import MLP
 from sumformer.nn.pretrained import PretrainedModule
-from sumformer.nn.summary import Summary, summarise
+from sumformer.nn.segments import Segments, segments_of
+from sumformer.nn.sequence_map import refuse_causal_pooling
+from sumformer.nn.summary import Summary, segment_summaries, summarise
 
 
 class DeepSets(PretrainedModule):
-    """(batch, n, d) → (batch, d_out). An empty (all-padding) set gives zeros."""
+    """(batch, n, d) → (batch, d_out). An empty (all-padding) set gives zeros.
+
+    A pack (1, total, d) with `cu_seqlens` gives one row per sequence, (N, d_out). There is no causal order.
+    """
 
     def __init__(self, phi: nn.Module, rho: nn.Module, mean: bool = False) -> None:
         super().__init__()
@@ -22,10 +27,22 @@ class DeepSets(PretrainedModule):
     def invariant(self) -> bool:
         return True
 
-    def forward(self, x: Tensor, attention_mask: Tensor | None = None) -> Tensor:
-        state = self.summarise(x, None, attention_mask)
+    def forward(
+        self,
+        x: Tensor,
+        attention_mask: Tensor | None = None,
+        *,
+        is_causal: bool = False,
+        cu_seqlens: Tensor | Segments | None = None,
+        max_seqlen: int | None = None,
+    ) -> Tensor:
+        refuse_causal_pooling("DeepSets", is_causal)
+        keep = keep_from_attention_mask("DeepSets", check_tokens("DeepSets", x), attention_mask)
+        segments = segments_of("DeepSets", x, attention_mask, cu_seqlens, max_seqlen)
+        features = self.phi(zero_padding(x, keep))
+        state = summarise(features, None, keep) if segments is None else segment_summaries(features, segments)
         out = self.apply_summary(state, x.dtype)
-        return out if attention_mask is None else zero_padding(out, state.count > 0)
+        return out if keep is None and segments is None else zero_padding(out, state.count > 0)
 
     def summarise(self, z: Tensor, weights: Tensor | None = None, attention_mask: Tensor | None = None) -> Summary:
         """Σ over z (batch, m, d), each counted `weights` times."""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from torch import Tensor, nn
 
-from sumformer.nn.layer import Layer, check_positive
+from sumformer.nn.layer import TokenWise, check_positive
 from sumformer.nn.mlp import activation_module
 
 
-class FeedForward(Layer):
+class FeedForward(TokenWise):
     """`d_hidden` hidden units (r in Y); dropout acts on them."""
 
     def __init__(self, d_model: int, d_hidden: int, activation: str = "relu", dropout: float = 0.0) -> None:

@@ -2,34 +2,50 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import ABC
 
 from torch import Tensor
 
 from sumformer.errors import InputError
-from sumformer.nn.inputs import check_tokens, keep_from_key_padding_mask, zero_padding
-from sumformer.nn.pretrained import PretrainedModule
+from sumformer.nn.inputs import check_tokens, keep_from_key_padding_mask
+from sumformer.nn.segments import Segments, segments_of
+from sumformer.nn.sequence_map import SequenceMap
 
 
-class Layer(PretrainedModule, ABC):
+class Layer(SequenceMap, ABC):
     """(batch, n, width) → (batch, n, ·) with `key_padding_mask` (batch, n), True = ignore.
 
     `formula` sees padding as exact zeros, and what it leaves there is erased: padded inputs, NaN and inf included, get
-    zero gradient and padded outputs are zero.
+    zero gradient and padded outputs are zero. With `is_causal` output i depends on x_1 … x_i alone. A pack of sequences
+    is x (1, total, width) with `cu_seqlens` (N + 1,), int32, or `Segments`, and `max_seqlen`.
     """
 
     width: int | None = None
     """The width every input must have; None accepts any."""
 
-    def forward(self, x: Tensor, key_padding_mask: Tensor | None = None) -> Tensor:
+    def forward(
+        self,
+        x: Tensor,
+        key_padding_mask: Tensor | None = None,
+        *,
+        is_causal: bool = False,
+        cu_seqlens: Tensor | Segments | None = None,
+        max_seqlen: int | None = None,
+    ) -> Tensor:
         where = type(self).__name__
         check_tokens(where, x, self.width)
-        keep = keep_from_key_padding_mask(where, x, key_padding_mask)
-        return zero_padding(self.formula(zero_padding(x, keep), keep), keep)
+        segments = segments_of(where, x, key_padding_mask, cu_seqlens, max_seqlen)
+        return self.evaluate(x, keep_from_key_padding_mask(where, x, key_padding_mask), segments, is_causal)
 
-    @abstractmethod
-    def formula(self, x: Tensor, keep: Tensor | None) -> Tensor:
-        """The definition. `keep` (batch, n) marks the real tokens; None means all are; padding in x is already 0."""
+
+class TokenWise(Layer, ABC):
+    """No token looks at another: causal as it stands, and on a pack as on one sequence."""
+
+    def evaluate(self, x: Tensor, keep: Tensor | None, segments: Segments | None, is_causal: bool) -> Tensor:
+        return super().evaluate(x, keep, segments, is_causal=False)
+
+    def packed_formula(self, x: Tensor, segments: Segments, is_causal: bool) -> Tensor:
+        return self.formula(x, None)
 
 
 def check_positive(where: str, **sizes: int) -> None:

@@ -19,6 +19,8 @@ class LinformerAttention(MultiHead):
     rank among the real ones, which ties the layer to the order of tokens. d in √d is the size of a head.
     """
 
+    no_causal_order = "E and F mix all tokens, later ones too, before any query sees them"
+
     def __init__(
         self,
         d_model: int,

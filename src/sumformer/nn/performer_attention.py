@@ -5,21 +5,47 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+
 import torch
 from torch import Tensor
 
+from sumformer.nn.inputs import check_tokens
 from sumformer.nn.layer import check_positive
 from sumformer.nn.multi_head import MultiHead
+from sumformer.nn.prefix_attention import FeatureState, prefix_attention
 from sumformer.nn.random_features import iid_omega, log_positive_features, orthogonal_omega, positive_features
 
 
-class PerformerAttention(MultiHead):
+class FeatureAttention(MultiHead, ABC):
+    """What the two share: a(q)·a(k) summed over all keys, or in causal order over those so far."""
+
+    omega: Tensor
+    k: int
+    seed: int
+
+    @abstractmethod
+    def prefix(self, x: Tensor, state: FeatureState | None) -> tuple[Tensor, FeatureState]:
+        """The heads in causal order, behind the tokens of `state`, and the state after x."""
+
+    def causal_formula(self, x: Tensor) -> Tensor:
+        return self.join(self.prefix(x, None)[0], x)
+
+    def stream(self, x: Tensor, state: FeatureState | None = None) -> tuple[Tensor, FeatureState]:
+        """The next tokens of a stream: their outputs in causal order, and the state for those that follow."""
+        check_tokens(f"{type(self).__name__}.stream", x, self.width)
+        heads, state = self.prefix(x, state)
+        return self.join(heads, x), state
+
+    def extra_repr(self) -> str:
+        return f"{super().extra_repr()}, k={self.k}, seed={self.seed}"
+
+
+class PerformerAttention(FeatureAttention):
     """a(X W_Q)(a(X W_K)ᵀ(X W_V)) per head, then W_O: on average Σ_j exp(q_i·k_j) v_j.
 
     ω, (k, d_head) ~ N(0, I), is drawn from `seed`, shared by the heads and saved with the weights.
     """
-
-    omega: Tensor
 
     def __init__(self, d_model: int, k: int, nhead: int = 1, d_head: int | None = None, seed: int = 0) -> None:
         super().__init__(d_model, nhead, d_head)
@@ -32,18 +58,18 @@ class PerformerAttention(MultiHead):
         # Padding has value 0, and there is no normaliser for it to enter: `keep` is not needed.
         return self.join(a_q @ (a_k.mT @ self.values(x).to(a_k.dtype)), x)
 
-    def extra_repr(self) -> str:
-        return f"{super().extra_repr()}, k={self.k}, seed={self.seed}"
+    def prefix(self, x: Tensor, state: FeatureState | None) -> tuple[Tensor, FeatureState]:
+        log_q, log_k = (log_positive_features(y, self.omega) for y in (self.queries(x), self.keys(x)))
+        total, _, log_scale, state = prefix_attention(log_q, log_k, self.values(x), state)
+        return total * (log_scale.exp() / self.k), state
 
 
-class FavorAttention(MultiHead):
+class FavorAttention(FeatureAttention):
     """FAVOR+: D⁻¹ a(Q)(a(K)ᵀV) with D = diag(a(Q) a(K)ᵀ1), Q = X W_Q / d^{1/4}, K = X W_K / d^{1/4}, V = X W_V.
 
     An estimate of softmax attention with 1/√d, d the size of a head (Choromanski et al. 2021). ω has orthogonal rows;
     it is drawn from `seed`, shared by the heads and saved with the weights.
     """
-
-    omega: Tensor
 
     def __init__(self, d_model: int, k: int, nhead: int = 1, d_head: int | None = None, seed: int = 0) -> None:
         super().__init__(d_model, nhead, d_head)
@@ -54,8 +80,11 @@ class FavorAttention(MultiHead):
     def formula(self, x: Tensor, keep: Tensor | None) -> Tensor:
         return self.join(favor(self.queries(x), self.keys(x), self.values(x), self.omega, keep), x)
 
-    def extra_repr(self) -> str:
-        return f"{super().extra_repr()}, k={self.k}, seed={self.seed}"
+    def prefix(self, x: Tensor, state: FeatureState | None) -> tuple[Tensor, FeatureState]:
+        quarter = self.d_head**-0.25
+        log_q, log_k = (log_positive_features(y * quarter, self.omega) for y in (self.queries(x), self.keys(x)))
+        total, normaliser, _, state = prefix_attention(log_q, log_k, self.values(x), state)
+        return total / normaliser, state
 
 
 def favor(q: Tensor, k: Tensor, v: Tensor, omega: Tensor, keep: Tensor | None = None) -> Tensor:

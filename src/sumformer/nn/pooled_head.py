@@ -12,6 +12,11 @@ from sumformer.nn.average_attention import mean_of_kept
 from sumformer.nn.inputs import check_tokens, keep_from_key_padding_mask, zero_padding
 from sumformer.nn.layer import check_positive
 from sumformer.nn.pretrained import PretrainedModule
+from sumformer.nn.segments import Segments, segments_of
+from sumformer.nn.sequence_map import refuse_causal_pooling
+
+Pool = Callable[[Tensor, Tensor | None], Tensor]
+PackedPool = Callable[[Tensor, Segments], Tensor]
 
 
 def _sum(x: Tensor, keep: Tensor | None) -> Tensor:
@@ -22,11 +27,30 @@ def _max(x: Tensor, keep: Tensor | None) -> Tensor:
     return (x if keep is None else torch.where(keep.unsqueeze(-1), x, torch.finfo(x.dtype).min)).amax(1)
 
 
-_POOLS: dict[str, Callable[[Tensor, Tensor | None], Tensor]] = {"mean": mean_of_kept, "sum": _sum, "max": _max}
+def _packed_mean(x: Tensor, segments: Segments) -> Tensor:
+    return (segments.sums(x) / segments.lengths.clamp(min=1).unsqueeze(-1)).to(x.dtype)
+
+
+def _packed_sum(x: Tensor, segments: Segments) -> Tensor:
+    return segments.sums(x).to(x.dtype)
+
+
+def _packed_max(x: Tensor, segments: Segments) -> Tensor:
+    return segments.maxima(x)
+
+
+_POOLS: dict[str, tuple[Pool, PackedPool]] = {
+    "mean": (mean_of_kept, _packed_mean),
+    "sum": (_sum, _packed_sum),
+    "max": (_max, _packed_max),
+}
 
 
 class PooledHead(PretrainedModule):
-    """(batch, n, d_model) → (batch, d_out). An empty (all-padding) set gives zeros."""
+    """(batch, n, d_model) → (batch, d_out). An empty (all-padding) set gives zeros.
+
+    A pack (1, total, d_model) with `cu_seqlens` gives one row per sequence, (N, d_out). There is no causal order.
+    """
 
     def __init__(self, d_model: int, d_out: int, pool: str = "mean") -> None:
         super().__init__()
@@ -40,10 +64,23 @@ class PooledHead(PretrainedModule):
     def invariant(self) -> bool:
         return True
 
-    def forward(self, x: Tensor, key_padding_mask: Tensor | None = None) -> Tensor:
+    def forward(
+        self,
+        x: Tensor,
+        key_padding_mask: Tensor | None = None,
+        *,
+        is_causal: bool = False,
+        cu_seqlens: Tensor | Segments | None = None,
+        max_seqlen: int | None = None,
+    ) -> Tensor:
+        refuse_causal_pooling("PooledHead", is_causal)
         check_tokens("PooledHead", x, self.d_model)
         keep = keep_from_key_padding_mask("PooledHead", x, key_padding_mask)
-        out: Tensor = self.map(_POOLS[self.pool](zero_padding(x, keep), keep))
+        segments = segments_of("PooledHead", x, key_padding_mask, cu_seqlens, max_seqlen)
+        pool, packed_pool = _POOLS[self.pool]
+        if segments is not None:
+            return zero_padding(self.map(packed_pool(x, segments)), segments.lengths > 0)
+        out: Tensor = self.map(pool(zero_padding(x, keep), keep))
         return out if keep is None else zero_padding(out, keep.any(-1))
 
     def extra_repr(self) -> str:

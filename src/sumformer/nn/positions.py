@@ -7,32 +7,49 @@ LearnedPositions      p(r) = row r of a learned table
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+
 import torch
 from torch import Tensor, nn
 
-from sumformer.nn.layer import Layer, check_positive
-from sumformer.nn.token_order import check_fits, ranks
+from sumformer.nn.layer import TokenWise, check_positive
+from sumformer.nn.segments import Segments
+from sumformer.nn.token_order import check_fits, check_lengths, ranks
 
 
-class IndexPositions(Layer):
+class Positions(TokenWise, ABC):
+    """X ↦ X + p(r). In a pack r is the place in the token's own sequence."""
+
+    @property
+    def equivariant(self) -> bool:
+        return False
+
+    @abstractmethod
+    def p(self, r: Tensor, dtype: torch.dtype) -> Tensor:
+        """Ranks r (…) → (…, d) or (…, 1), in `dtype`."""
+
+    def formula(self, x: Tensor, keep: Tensor | None) -> Tensor:
+        return x + self.p(ranks(x, keep), x.dtype)
+
+    def packed_formula(self, x: Tensor, segments: Segments, is_causal: bool) -> Tensor:
+        return x + self.p(segments.ranks, x.dtype)
+
+
+class IndexPositions(Positions):
     """p(r) = stride · r in every coordinate: with stride 1, tokens of [0, 1]^d go to disjoint boxes [r, r + 1]^d."""
 
     def __init__(self, stride: float = 1.0) -> None:
         super().__init__()
         self.stride = stride
 
-    @property
-    def equivariant(self) -> bool:
-        return False
-
-    def formula(self, x: Tensor, keep: Tensor | None) -> Tensor:
-        return x + (self.stride * ranks(x, keep).to(_wide(x))).unsqueeze(-1).to(x.dtype)
+    def p(self, r: Tensor, dtype: torch.dtype) -> Tensor:
+        return (self.stride * r.to(_wide(dtype))).unsqueeze(-1).to(dtype)
 
     def extra_repr(self) -> str:
         return f"x_r + {self.stride}·r"
 
 
-class SinusoidalPositions(Layer):
+class SinusoidalPositions(Positions):
     """p(r)_{2i} = sin(r / base^{2i/d}), p(r)_{2i+1} = cos(r / base^{2i/d}) (Vaswani et al. 2017), any length."""
 
     def __init__(self, d_model: int, base: float = 10000.0) -> None:
@@ -41,22 +58,18 @@ class SinusoidalPositions(Layer):
         self.d_model, self.base = d_model, base
         self.width = d_model
 
-    @property
-    def equivariant(self) -> bool:
-        return False
-
-    def formula(self, x: Tensor, keep: Tensor | None) -> Tensor:
-        even = torch.arange(0, self.d_model, 2, device=x.device, dtype=_wide(x))
+    def p(self, r: Tensor, dtype: torch.dtype) -> Tensor:
+        even = torch.arange(0, self.d_model, 2, device=r.device, dtype=_wide(dtype))
         frequency = self.base ** (-even / self.d_model)
-        angle = ranks(x, keep).to(_wide(x)).unsqueeze(-1) * frequency
+        angle = r.to(_wide(dtype)).unsqueeze(-1) * frequency
         waves = torch.stack((angle.sin(), angle.cos()), -1).flatten(-2)
-        return x + waves[..., : self.d_model].to(x.dtype)
+        return waves[..., : self.d_model].to(dtype)
 
     def extra_repr(self) -> str:
         return f"ℝ^{{n×{self.d_model}}} → ℝ^{{n×{self.d_model}}}, base {self.base}"
 
 
-class LearnedPositions(Layer):
+class LearnedPositions(Positions):
     """p(r) = table[r] for up to `n_max` real tokens, drawn from N(0, std²)."""
 
     def __init__(self, n_max: int, d_model: int, std: float = 0.02) -> None:
@@ -66,18 +79,21 @@ class LearnedPositions(Layer):
         self.width = d_model
         self.table = nn.Parameter(torch.randn(n_max, d_model) * std)
 
-    @property
-    def equivariant(self) -> bool:
-        return False
-
     def formula(self, x: Tensor, keep: Tensor | None) -> Tensor:
         check_fits("LearnedPositions", x, keep, self.n_max)
-        return x + self.table[ranks(x, keep)]
+        return super().formula(x, keep)
+
+    def packed_formula(self, x: Tensor, segments: Segments, is_causal: bool) -> Tensor:
+        check_lengths("LearnedPositions", segments.lengths, self.n_max, x.shape)
+        return super().packed_formula(x, segments, is_causal)
+
+    def p(self, r: Tensor, dtype: torch.dtype) -> Tensor:
+        return self.table[r]
 
     def extra_repr(self) -> str:
         return f"ℝ^{{n×{self.d_model}}} → ℝ^{{n×{self.d_model}}}, n ≤ {self.n_max}"
 
 
-def _wide(x: Tensor) -> torch.dtype:
+def _wide(dtype: torch.dtype) -> torch.dtype:
     """Ranks past 256 are not exact in bfloat16: positions are computed in float32 or wider."""
-    return torch.promote_types(x.dtype, torch.float32)
+    return torch.promote_types(dtype, torch.float32)

@@ -5,6 +5,8 @@ With pre-norm N and dropout D:   Z = X + D Att(N_1 X),   ResidualBlock(X) = Z + 
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from torch import Tensor
 
 from sumformer.nn.sub_layers import SubLayers
@@ -13,8 +15,8 @@ from sumformer.nn.sub_layers import SubLayers
 class ResidualBlock(SubLayers):
     """Z = X + Att(X); Z + FF(Z), the arguments those of `SubLayers`: bare unless norms or dropout are given."""
 
-    def formula(self, x: Tensor, keep: Tensor | None) -> Tensor:
-        z = x + self.att(x, keep)
+    def compose(self, x: Tensor, att: Callable[[Tensor], Tensor]) -> Tensor:
+        z = x + att(x)
         return z + self.fc(z)
 
     def extra_repr(self) -> str:

@@ -5,19 +5,30 @@ The paper's X + (X * W_C) W_O is this sub-layer with the residual that a block p
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
 from sumformer.errors import InputError
+from sumformer.nn.inputs import check_tokens
 from sumformer.nn.layer import Layer, check_positive
 from sumformer.nn.token_order import compact, spread
+
+
+@dataclass(frozen=True)
+class ConvolutionState:
+    """The last kernel_size // 2 tokens of a stream, (batch, kernel_size // 2, d_model), zeros before its start."""
+
+    tail: Tensor
 
 
 class SeparableConvolution(Layer):
     """A depth-wise convolution over the real tokens, zeros beyond both ends, then a token-wise map. Cost O(n).
 
-    W_C is (kernel_size, d_model), drawn from N(0, 1/kernel_size); its middle row meets the token itself.
+    W_C is (kernel_size, d_model), drawn from N(0, 1/kernel_size); its middle row meets the token itself. In causal
+    order the rows behind the middle one, which meet later tokens, are left out.
     """
 
     def __init__(self, d_model: int, kernel_size: int = 3) -> None:
@@ -36,17 +47,35 @@ class SeparableConvolution(Layer):
         return self.kernel_size == 1
 
     def formula(self, x: Tensor, keep: Tensor | None) -> Tensor:
-        out: Tensor = self.W_O(spread(self._convolve(compact(x, keep)), keep))
+        half = self.kernel_size // 2
+        padded = functional.pad(compact(x, keep), (0, 0, half, half))
+        out: Tensor = self.W_O(spread(_convolve(padded, self.W_C), keep))
         return out
 
-    def _convolve(self, x: Tensor) -> Tensor:
-        """X * W_C as a sum of shifts: torch's conv1d is compiled anew for every length."""
-        half, n = self.kernel_size // 2, x.shape[1]
-        x = functional.pad(x, (0, 0, half, half))
-        out = self.W_C[0] * x[:, :n]
-        for r in range(1, self.kernel_size):
-            out = out + self.W_C[r] * x[:, r : r + n]
+    def causal_formula(self, x: Tensor) -> Tensor:
+        return self._after(x, x.new_zeros(x.shape[0], self.kernel_size // 2, self.d_model))
+
+    def stream(self, x: Tensor, state: ConvolutionState | None = None) -> tuple[Tensor, ConvolutionState]:
+        """The next tokens of a stream: their outputs in causal order, and the state for those that follow."""
+        check_tokens("SeparableConvolution.stream", x, self.width)
+        half = self.kernel_size // 2
+        tail = x.new_zeros(x.shape[0], half, self.d_model) if state is None else state.tail
+        return self._after(x, tail), ConvolutionState(torch.cat([tail, x], dim=1)[:, x.shape[1] :])
+
+    def _after(self, x: Tensor, tail: Tensor) -> Tensor:
+        """The taps that do not look ahead, on x behind the tokens of `tail`."""
+        taps = self.W_C[: self.kernel_size // 2 + 1]
+        out: Tensor = self.W_O(_convolve(torch.cat([tail, x], dim=1), taps))
         return out
 
     def extra_repr(self) -> str:
         return f"ℝ^{{n×{self.d_model}}} → ℝ^{{n×{self.d_model}}}, window of {self.kernel_size}"
+
+
+def _convolve(x: Tensor, taps: Tensor) -> Tensor:
+    """Σ_r taps[r] ⊙ x_{i+r} for i < n, x (batch, n + len(taps) − 1, d): torch's conv1d is compiled anew for each n."""
+    n = x.shape[1] - taps.shape[0] + 1
+    out = taps[0] * x[:, :n]
+    for r in range(1, taps.shape[0]):
+        out = out + taps[r] * x[:, r : r + n]
+    return out

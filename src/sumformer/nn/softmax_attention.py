@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from sumformer.nn.attend import attend
+from sumformer.nn.attend import attend, causal_attend
 from sumformer.nn.multi_head import MultiHead
 from sumformer.nn.normalisers import Normaliser, Softmax
 
@@ -30,8 +30,17 @@ class SoftmaxAttention(MultiHead):
         self.scale = scale
 
     def formula(self, x: Tensor, keep: Tensor | None) -> Tensor:
-        scale = self.d_head**-0.5 if self.scale else 1.0
-        return self.join(attend(self.queries(x), self.keys(x), self.values(x), self.normaliser, scale, keep), x)
+        return self.join(attend(*self._qkv(x), self.normaliser, self._factor, keep), x)
+
+    def causal_formula(self, x: Tensor) -> Tensor:
+        return self.join(causal_attend(*self._qkv(x), self.normaliser, self._factor), x)
+
+    @property
+    def _factor(self) -> float:
+        return self.d_head**-0.5 if self.scale else 1.0
+
+    def _qkv(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        return self.queries(x), self.keys(x), self.values(x)
 
     def extra_repr(self) -> str:
         return f"{super().extra_repr()}, scale={self.scale}"

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from abc import ABC
+from abc import ABC, abstractmethod
+from collections.abc import Callable
 
 from torch import Tensor, nn
 
 from sumformer.nn.layer import Layer
+from sumformer.nn.segments import Segments
+from sumformer.nn.sequence_map import pass_on
 
 
 class SubLayers(Layer, ABC):
     """`attention` is any layer that takes `key_padding_mask`; `feed_forward` any token-wise module.
+
+    Causal order and packing are the attention's: it is given `is_causal`, and `cu_seqlens` with `max_seqlen` in the
+    place of the mask, where they are asked for.
 
     Bare unless `attention_norm` and `feed_forward_norm` (token-wise modules, nn.LayerNorm say) or `dropout` are given.
     """
@@ -34,11 +40,29 @@ class SubLayers(Layer, ABC):
         """As its sub-layers; an attention that does not say is not taken to be."""
         return bool(getattr(self.attention, "equivariant", False) and getattr(self.feed_forward, "equivariant", True))
 
-    def att(self, x: Tensor, keep: Tensor | None) -> Tensor:
-        """D Att(N_1 x)."""
-        normed = x if self.attention_norm is None else self.attention_norm(x)
-        out: Tensor = self.drop(self.attention(normed, key_padding_mask=None if keep is None else ~keep))
-        return out
+    @abstractmethod
+    def compose(self, x: Tensor, att: Callable[[Tensor], Tensor]) -> Tensor:
+        """The block's formula, `att` its first sub-layer."""
+
+    def formula(self, x: Tensor, keep: Tensor | None) -> Tensor:
+        return self.compose(x, self._att(keep, None, False))
+
+    def causal_formula(self, x: Tensor) -> Tensor:
+        return self.compose(x, self._att(None, None, True))
+
+    def packed_formula(self, x: Tensor, segments: Segments, is_causal: bool) -> Tensor:
+        return self.compose(x, self._att(None, segments, is_causal))
+
+    def _att(self, keep: Tensor | None, segments: Segments | None, is_causal: bool) -> Callable[[Tensor], Tensor]:
+        """x ↦ D Att(N_1 x)."""
+        keywords = pass_on(self.attention, keep, segments, is_causal)
+
+        def att(x: Tensor) -> Tensor:
+            normed = x if self.attention_norm is None else self.attention_norm(x)
+            out: Tensor = self.drop(self.attention(normed, **keywords))
+            return out
+
+        return att
 
     def fc(self, x: Tensor) -> Tensor:
         """D FC(N_2 x)."""

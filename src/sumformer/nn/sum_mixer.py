@@ -8,13 +8,13 @@ from __future__ import annotations
 from torch import Tensor, nn
 
 from sumformer.nn.inputs import check_tokens, keep_from_key_padding_mask, zero_padding
-from sumformer.nn.layer import check_positive
+from sumformer.nn.layer import Layer, check_positive
 from sumformer.nn.mlp import activation_module
-from sumformer.nn.summarising import SummarisingModule
+from sumformer.nn.summarising import FeatureSum
 from sumformer.nn.summary import Summary, summarise
 
 
-class SumMixer(SummarisingModule):
+class SumMixer(FeatureSum, Layer):
     """Mixes tokens of width `d_model` through a latent of width `d_latent` (default d_model).
 
     The mean is the default here, so that activations do not grow with n; `mean=False` gives the true sum.
@@ -40,23 +40,21 @@ class SumMixer(SummarisingModule):
         self.sigma = activation_module(activation)
         self.drop = nn.Dropout(dropout)
 
-    def forward(self, x: Tensor, key_padding_mask: Tensor | None = None) -> Tensor:
-        check_tokens("SumMixer", x, self.d_model)
-        keep = keep_from_key_padding_mask("SumMixer", x, key_padding_mask)
-        x = zero_padding(x, keep)
-        return zero_padding(self.psi_of(x, summarise(self.sigma(self.phi(x)), None, keep)), keep)
-
     def summarise(self, z: Tensor, weights: Tensor | None = None, key_padding_mask: Tensor | None = None) -> Summary:
         """Σ over the sources z (batch, m, d_model), each counted `weights` times."""
         check_tokens("SumMixer.summarise", z, self.d_model)
         keep = keep_from_key_padding_mask("SumMixer.summarise", z, key_padding_mask)
-        return summarise(self.sigma(self.phi(zero_padding(z, keep))), weights, keep)
+        return summarise(self.features(zero_padding(z, keep)), weights, keep)
 
     def psi_of(self, x: Tensor, state: Summary) -> Tensor:
         """The mixed tokens for queries x (batch, n, d_model), which need not be the sources."""
-        total = (state.mean() if self.mean else state.total).unsqueeze(1)
-        mixed: Tensor = self.out(self.drop(self.sigma(self.from_token(x) + self.from_sum(total.to(x.dtype)))))
+        total = self.sum_of(state).to(x.dtype)
+        mixed: Tensor = self.out(self.drop(self.sigma(self.from_token(x) + self.from_sum(total))))
         return mixed
+
+    def features(self, x: Tensor) -> Tensor:
+        out: Tensor = self.sigma(self.phi(x))
+        return out
 
     def extra_repr(self) -> str:
         return f"ℝ^{{n×{self.d_model}}} → ℝ^{{n×{self.d_model}}}, {'mean' if self.mean else 'sum'} over {self.d_latent}"

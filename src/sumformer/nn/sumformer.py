@@ -8,35 +8,48 @@ from sumformer.nn.inputs import check_tokens, keep_from_attention_mask, zero_pad
 from sumformer.nn.mlp import MLP
 from sumformer.nn.pair_mlp import PairMLP
 from sumformer.nn.polynomial_features import PolynomialFeatures
-from sumformer.nn.summarising import SummarisingModule
+from sumformer.nn.segments import Segments, segments_of
+from sumformer.nn.summarising import FeatureSum
 from sumformer.nn.summary import Summary, summarise
 
 
-class Sumformer(SummarisingModule):
-    """φ: (…, d) → (…, d') and ψ: (x, Σ) → (…, d_out), any modules. The true sum, or the mean with `mean=True`."""
+class Sumformer(FeatureSum):
+    """φ: (…, d) → (…, d') and ψ: (x, Σ) → (…, d_out), any modules. The true sum, or the mean with `mean=True`.
+
+    ψ gets Σ as (batch, 1, d'), or as (batch, n, d') where tokens see different sums: with `is_causal`, which sums over
+    k ≤ i, and for a pack (1, total, d) with `cu_seqlens` and `max_seqlen`, where each sequence has its own.
+    """
 
     def __init__(self, phi: nn.Module, psi: nn.Module, mean: bool = False) -> None:
         super().__init__()
         self.phi, self.psi, self.mean = phi, psi, mean
 
-    def forward(self, x: Tensor, attention_mask: Tensor | None = None) -> Tensor:
+    def forward(
+        self,
+        x: Tensor,
+        attention_mask: Tensor | None = None,
+        *,
+        is_causal: bool = False,
+        cu_seqlens: Tensor | Segments | None = None,
+        max_seqlen: int | None = None,
+    ) -> Tensor:
         keep = keep_from_attention_mask("Sumformer", check_tokens("Sumformer", x), attention_mask)
-        x = zero_padding(x, keep)
-        return zero_padding(self.psi_of(x, self._summarise(x, None, keep)), keep)
+        segments = segments_of("Sumformer", x, attention_mask, cu_seqlens, max_seqlen)
+        return self.evaluate(x, keep, segments, is_causal)
 
     def summarise(self, z: Tensor, weights: Tensor | None = None, attention_mask: Tensor | None = None) -> Summary:
         """Σ over the sources z (batch, m, d), each counted `weights` times."""
         keep = keep_from_attention_mask("summarise", check_tokens("summarise", z), attention_mask)
-        return self._summarise(zero_padding(z, keep), weights, keep)
+        return summarise(self.features(zero_padding(z, keep)), weights, keep)
 
     def psi_of(self, x: Tensor, state: Summary) -> Tensor:
         """ψ(x_i, Σ) for queries x (batch, n, d), which need not be the sources."""
-        total = state.mean() if self.mean else state.total
-        out: Tensor = self.psi(x, total.unsqueeze(1))
+        out: Tensor = self.psi(x, self.sum_of(state))
         return out
 
-    def _summarise(self, z: Tensor, weights: Tensor | None, keep: Tensor | None) -> Summary:
-        return summarise(self.phi(z), weights, keep)
+    def features(self, x: Tensor) -> Tensor:
+        out: Tensor = self.phi(x)
+        return out
 
     def extra_repr(self) -> str:
         return "ℝ^{n×d} → ℝ^{n×d_out}, " + ("mean" if self.mean else "sum")

@@ -1,4 +1,7 @@
-"""What Sumformer and SumMixer share: `net.apply(x, state)` evaluates queries against a summary of sources."""
+"""What Sumformer and SumMixer share: `net.apply(x, state)` evaluates queries against a summary of sources.
+
+y_i = ψ(x_i, Σ),  Σ the sum of the features φ(x_k) over all tokens, over k ≤ i, or over the token's own sequence.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,9 @@ from torch import Tensor
 from sumformer.errors import DtypeError
 from sumformer.nn.inputs import check_tokens
 from sumformer.nn.pretrained import PretrainedModule
-from sumformer.nn.summary import Summary
+from sumformer.nn.segments import Segments
+from sumformer.nn.sequence_map import SequenceMap
+from sumformer.nn.summary import Summary, prefix_summaries, segment_summaries, summarise
 
 
 class SummarisingModule(PretrainedModule, ABC):
@@ -27,3 +32,37 @@ class SummarisingModule(PretrainedModule, ABC):
                 raise DtypeError(f"{type(self).__name__}.apply", "queries x and a Summary", type(state).__name__)
             return super().apply(x)
         return self.psi_of(check_tokens(f"{type(self).__name__}.apply", x), state)
+
+
+class FeatureSum(SummarisingModule, SequenceMap, ABC):
+    """y_i = ψ(x_i, Σ_k φ(x_k)): what is summed over differs from reading to reading, φ and ψ do not."""
+
+    width: int | None = None
+    mean: bool
+
+    @abstractmethod
+    def features(self, x: Tensor) -> Tensor:
+        """φ, for each token on its own."""
+
+    def formula(self, x: Tensor, keep: Tensor | None) -> Tensor:
+        return self.psi_of(x, summarise(self.features(x), None, keep))
+
+    def causal_formula(self, x: Tensor) -> Tensor:
+        return self.psi_of(x, prefix_summaries(self.features(x)))
+
+    def packed_formula(self, x: Tensor, segments: Segments, is_causal: bool) -> Tensor:
+        if is_causal:
+            return super().packed_formula(x, segments, is_causal)
+        state = segment_summaries(self.features(x), segments)
+        return self.psi_of(x, Summary(segments.to_tokens(state.total), segments.to_tokens(state.count)))
+
+    def stream(self, x: Tensor, state: Summary | None = None) -> tuple[Tensor, Summary]:
+        """The next tokens of a stream: their outputs in causal order, and the state for those that follow."""
+        check_tokens(f"{type(self).__name__}.stream", x, self.width)
+        prefixes = prefix_summaries(self.features(x), state)
+        return self.psi_of(x, prefixes), prefixes.last()
+
+    def sum_of(self, state: Summary) -> Tensor:
+        """Σ, or the mean where the module is one of means: (batch, 1, d'), or (batch, n, d') with one per token."""
+        total = state.mean() if self.mean else state.total
+        return total.unsqueeze(1) if total.dim() == 2 else total

@@ -12,11 +12,15 @@ from torch import Tensor
 
 from sumformer.errors import ShapeError
 from sumformer.nn.inputs import zero_padding
+from sumformer.nn.segments import Segments
 
 
 @dataclass(frozen=True)
 class Summary:
-    """`total` = Σ_k w_k φ(x_k), of shape (batch, d'), and `count` = Σ_k w_k, of shape (batch,)."""
+    """`total` = Σ_k w_k φ(x_k), of shape (batch, d'), and `count` = Σ_k w_k, of shape (batch,).
+
+    Or one summary per token, of what that token sees: (batch, n, d') and (batch, n).
+    """
 
     total: Tensor
     count: Tensor
@@ -28,6 +32,10 @@ class Summary:
     def __sub__(self, other: Summary) -> Summary:
         self._check(other)
         return Summary(self.total - other.total, self.count - other.count)
+
+    def last(self) -> Summary:
+        """What the last token sees, of one summary per token."""
+        return Summary(self.total[:, -1], self.count[:, -1])
 
     def mean(self) -> Tensor:
         """total / count, and 0 for an empty multiset."""
@@ -42,6 +50,20 @@ class Summary:
 def accumulation_dtype(dtype: torch.dtype) -> torch.dtype:
     """Sums over tokens run in float32 or wider."""
     return torch.float64 if dtype == torch.float64 else torch.float32
+
+
+def prefix_summaries(features: Tensor, start: Summary | None = None) -> Summary:
+    """features (batch, n, d')  →  for each token i the summary of `start` and tokens 1 … i."""
+    dtype = accumulation_dtype(features.dtype)
+    count = torch.arange(1, features.shape[1] + 1, dtype=dtype, device=features.device).expand(features.shape[:2])
+    prefixes = Summary(features.cumsum(dim=1, dtype=dtype), count)
+    return prefixes if start is None else Summary(start.total.unsqueeze(1), start.count.unsqueeze(1)) + prefixes
+
+
+def segment_summaries(features: Tensor, segments: Segments) -> Summary:
+    """features (1, total, d')  →  the summaries (N, d') of the N sequences."""
+    dtype = accumulation_dtype(features.dtype)
+    return Summary(segments.sums(features).to(dtype), segments.lengths.to(dtype))
 
 
 def summarise(features: Tensor, weights: Tensor | None, keep: Tensor | None) -> Summary:

@@ -9,10 +9,14 @@ from sumformer.errors import DtypeError, InputError, ShapeError
 from sumformer.nn.inputs import keep_from_key_padding_mask, zero_padding
 from sumformer.nn.layer import check_positive
 from sumformer.nn.pretrained import PretrainedModule
+from sumformer.nn.segments import Segments, segments_of
 
 
 class TokenEmbedding(PretrainedModule):
-    """`num_embeddings` tokens; padding may hold any number (−100, say) and becomes 0."""
+    """`num_embeddings` tokens; padding may hold any number (−100, say) and becomes 0.
+
+    Each token on its own: `is_causal` and a pack's `cu_seqlens` are taken, and change nothing.
+    """
 
     def __init__(self, num_embeddings: int, d_model: int) -> None:
         super().__init__()
@@ -20,8 +24,17 @@ class TokenEmbedding(PretrainedModule):
         self.num_embeddings, self.d_model = num_embeddings, d_model
         self.table = nn.Embedding(num_embeddings, d_model)
 
-    def forward(self, x: Tensor, key_padding_mask: Tensor | None = None) -> Tensor:
+    def forward(
+        self,
+        x: Tensor,
+        key_padding_mask: Tensor | None = None,
+        *,
+        is_causal: bool = False,
+        cu_seqlens: Tensor | Segments | None = None,
+        max_seqlen: int | None = None,
+    ) -> Tensor:
         self.check("TokenEmbedding", x)
+        segments_of("TokenEmbedding", x, key_padding_mask, cu_seqlens, max_seqlen)
         keep = keep_from_key_padding_mask("TokenEmbedding", x, key_padding_mask)
         tokens = x if keep is None else torch.where(keep, x, 0)
         self._check_range(tokens)

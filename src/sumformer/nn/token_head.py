@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from torch import Tensor, nn
 
-from sumformer.nn.layer import Layer, check_positive
+from sumformer.nn.layer import TokenWise, check_positive
 
 
-class TokenHead(Layer):
+class TokenHead(TokenWise):
     """ℝ^{d_model} → ℝ^{d_out} for each token."""
 
     def __init__(self, d_model: int, d_out: int) -> None:

@@ -21,11 +21,17 @@ def check_fits(where: str, x: Tensor, keep: Tensor | None, n_max: int) -> None:
     if keep is None:
         if x.shape[1] > n_max:
             raise ShapeError(where, f"at most n_max = {n_max} tokens", x.shape)
-    elif torch.compiler.is_compiling():
-        torch._assert_async((keep.sum(-1) <= n_max).all(), f"{where}: expected at most n_max = {n_max} real tokens")
-    elif x.shape[1] > n_max and bool((keep.sum(-1) > n_max).any()):
-        longest = int(keep.sum(-1).max())
-        raise ShapeError(where, f"at most n_max = {n_max} real tokens", f"{longest} in a batch of {tuple(x.shape)}")
+    elif torch.compiler.is_compiling() or x.shape[1] > n_max:
+        check_lengths(where, keep.sum(-1), n_max, x.shape)
+
+
+def check_lengths(where: str, lengths: Tensor, n_max: int, shape: torch.Size) -> None:
+    """Every sequence of a padded or packed batch of this `shape` has at most `n_max` real tokens."""
+    if torch.compiler.is_compiling():
+        torch._assert_async((lengths <= n_max).all(), f"{where}: expected at most n_max = {n_max} real tokens")
+    elif bool((lengths > n_max).any()):
+        longest = f"{int(lengths.max())} in a batch of {tuple(shape)}"
+        raise ShapeError(where, f"at most n_max = {n_max} real tokens", longest)
 
 
 def ranks(x: Tensor, keep: Tensor | None) -> Tensor:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from torch import Tensor, nn
 
 from sumformer.nn.inputs import check_tokens
-from sumformer.nn.layer import Layer, check_positive
+from sumformer.nn.layer import TokenWise, check_positive
 
 
-class VectorEmbedding(Layer):
+class VectorEmbedding(TokenWise):
     """ℝ^{d_in} → ℝ^{d_model}."""
 
     def __init__(self, d_in: int, d_model: int) -> None:

@@ -1,0 +1,70 @@
+"""One step of a pattern: A_k = ∪ {j related to k} over its relations, and A_k = [n] for the first `rows` tokens."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from sumformer.errors import InputError
+from sumformer.nn.patterns.drawn import Drawn
+from sumformer.nn.patterns.relations import SELF, Band, BlockEnds, First, Length, Relation, SameBlock, Stride
+
+_ORDER: tuple[type[Relation], ...] = (Band, SameBlock, First, BlockEnds, Stride, Drawn)
+
+
+@dataclass(frozen=True)
+class Step:
+    """Relations in the order in which they are computed: each leaves out what an earlier one has."""
+
+    relations: tuple[Relation, ...]
+    rows: int = 0
+
+    def __post_init__(self) -> None:
+        strange = [r for r in self.relations if type(r) not in _ORDER]
+        if strange:
+            raise InputError(f"Step: expected relations of sumformer.nn.patterns, got {strange}")
+        # Exclusion asks an earlier relation what it contains, which is cheap for all but the drawn ones.
+        if sum(isinstance(r, Drawn) for r in self.relations) > 1:
+            raise InputError("Step: expected at most one Drawn")
+        object.__setattr__(self, "relations", _simplified(self.relations))
+
+    def contains(self, k: Tensor, j: Tensor, n: Length) -> Tensor:
+        """j ∈ A_k, for 0 ≤ j < n; k and j broadcast, except that drawn tokens need k (…, 1) and j (…, m)."""
+        inside = (k < self.rows) & (j >= 0)
+        for relation in self.relations:
+            inside = inside | relation.contains(k, j, n)
+        return inside
+
+    def matrix(self, n: int, is_causal: bool = False) -> Tensor:
+        """(n, n) boolean, [k, j] = j ∈ A_k: the definition, with all n² answers in memory.
+
+        In causal order row k is that of the k + 1 tokens up to k, which is A_k ∩ {j ≤ k} unless tokens are drawn.
+        """
+        tokens = torch.arange(n)
+        k, j = tokens.unsqueeze(-1), tokens.unsqueeze(0)
+        return self.contains(k, j, k + 1).tril() if is_causal else self.contains(k, j, n)
+
+    def __or__(self, other: Step) -> Step:
+        return Step((*self.relations, *other.relations), max(self.rows, other.rows))
+
+
+def union(steps: tuple[Step, ...]) -> Step:
+    """A_k = ∪_l A_k^l."""
+    whole = steps[0]
+    for step in steps[1:]:
+        whole = whole | step
+    return whole
+
+
+def _simplified(relations: tuple[Relation, ...]) -> tuple[Relation, ...]:
+    """Equal ones once, one band instead of several, in the fixed order."""
+    found = list(dict.fromkeys(relations))
+    bands = [r for r in found if isinstance(r, Band)]
+    if bands:
+        widest = max(bands, key=lambda band: band.w)
+        found = [widest, *(r for r in found if not isinstance(r, Band))]
+        if widest == SELF and any(isinstance(r, SameBlock | Stride) for r in found):
+            found.remove(SELF)
+    return tuple(sorted(found, key=lambda r: _ORDER.index(type(r))))
