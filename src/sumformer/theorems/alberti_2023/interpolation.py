@@ -8,6 +8,8 @@ K̃ is I_N K cut to a lower degree (the dropped part is what is bounded), its co
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -34,6 +36,14 @@ CRUMBS = 6  # degrees above the cut whose dropped part is bounded on a grid when
 GRID_BUDGET = 20_000_000
 START = 2.0  # the ellipse tried first
 CELLS = {1: 64, 2: 10, 3: 5}
+
+
+class DegreeBudgetError(RefusedError):
+    """No degree in the budget is enough: the remainder is `excess` times what was allowed."""
+
+    def __init__(self, message: str, reasons: Sequence[str], excess: float) -> None:
+        self.excess = excess
+        super().__init__(message, reasons)
 
 
 @dataclass(frozen=True)
@@ -145,9 +155,12 @@ class KernelStudy:
                 if degree not in self.interpolants:
                     self.interpolants[degree] = self._interpolant(degree, remainder, ellipses)
                 return self.interpolants[degree]
-        raise RefusedError(
+        excess = remainder / tolerance
+        needed = ladder[-1] + math.ceil(math.log(excess) / math.log(ellipses[0].rho))
+        raise DegreeBudgetError(
             "route sums: the interpolation degree this needs is beyond the budget",
-            [f"{to_source(self.kernel)} at degree {ladder[-1]} has remainder {remainder:.1e}, wanted {tolerance:.1e}"],
+            [f"{to_source(self.kernel)} would need degree about {needed}; the largest tried is {ladder[-1]}"],
+            excess,
         )
 
     def _interpolant(self, degree: int, remainder: float, ellipses: tuple[Ellipse, ...]) -> Interpolant:

@@ -21,7 +21,7 @@ from sumformer.theorems.alberti_2023.cells import Cells
 from sumformer.theorems.alberti_2023.decomposition import Decomposition, decompose
 from sumformer.theorems.alberti_2023.error_bound import ErrorBound
 from sumformer.theorems.alberti_2023.expansion import Grouping
-from sumformer.theorems.alberti_2023.interpolation import KernelStudy, Studies
+from sumformer.theorems.alberti_2023.interpolation import DegreeBudgetError, KernelStudy, Studies
 from sumformer.theorems.alberti_2023.kernel_errors import Switches
 from sumformer.theorems.alberti_2023.plan import Plan, make_plan
 from sumformer.theorems.alberti_2023.ranges import reduction_ranges
@@ -95,7 +95,14 @@ def _search(
     scales = _scales(normalised, kernels)
     tolerance, best, reachable = epsilon, None, float("inf")
     for _ in range(TRIALS):
-        plan = make_plan(decomposition, kernels, scales, tolerance, arithmetic.dtype)
+        try:
+            plan = make_plan(decomposition, kernels, scales, tolerance, arithmetic.dtype)
+        except DegreeBudgetError as refusal:
+            if best is not None:
+                break
+            guess = 2 * epsilon * refusal.excess
+            reasons = [*refusal.reasons, f"reachable here: ε ≈ {guess:.2g}; or a smaller box, a smoother kernel"]
+            raise RefusedError(str(refusal).splitlines()[0], reasons, guess) from None
         try:
             split = measure(plan, arithmetic, cells, pieces)
         except DomainError:  # the exact values stay in the domain; these approximations may not: refine
