@@ -18,6 +18,7 @@ import torch
 from torch import Tensor, nn
 
 from sumformer.certificates.attack_inputs import MANY, InputSpace, Multisets, Witness, proposals
+from sumformer.certificates.listed import Listed
 from sumformer.certificates.weighted_value import weighted_value as weighted_value
 from sumformer.errors import MissingDependencyError
 from sumformer.nn.summary import Summary
@@ -73,14 +74,17 @@ class AttackResult:
 
 def attack(
     target: Target,
-    network: Network,
+    network: Any,
     *,
     seconds: float = 5.0,
     seed: int = 0,
     effort: Literal["quick", "full"] = "full",
     progress: Progress | None = None,
 ) -> AttackResult:
-    """The largest ‖f(X) − N(X)‖_∞ found; a function of seed and effort, unless `seconds` cut it short."""
+    """The largest ‖f(X) − N(X)‖_∞ found; a function of seed and effort, unless `seconds` cut it short.
+
+    `network` is a sum over tokens (`Network`), or any module of token lists, (X, attention_mask=…) → (batch, n, width).
+    """
     start, threads = time.perf_counter(), torch.get_num_threads()
     torch.set_num_threads(1)  # thousands of small operations: a second thread only waits
     try:
@@ -115,10 +119,14 @@ def violation(result: AttackResult, bound: float) -> tuple[bool, float]:
 class _Search:
     """The state of one attack: the best inputs so far, by number of distinct tokens."""
 
-    def __init__(self, target: Target, network: Network, seed: int, effort: Effort) -> None:
-        self.target, self.network, self.effort = target, network, effort
-        single = network.inside == torch.float32
-        most = min(target.tokens.maximum, max(target.tokens.minimum, SINGLE if single else MANY))
+    def __init__(self, target: Target, network: Any, seed: int, effort: Effort) -> None:
+        self.listed = not hasattr(network, "summarise")
+        if self.listed:
+            network = Listed(network)
+        self.target, self.effort = target, effort
+        self.network: Network = network
+        limit = Listed.most_tokens if self.listed else SINGLE if network.inside == torch.float32 else MANY
+        most = min(target.tokens.maximum, max(target.tokens.minimum, limit))
         generator = torch.Generator().manual_seed(seed)
         self.space = InputSpace(target.box, target.tokens, network.outside, most, generator)
         self.best: dict[int, tuple[Tensor, Multisets]] = {}
@@ -142,7 +150,8 @@ class _Search:
 
     def look(self, batch: Multisets) -> float:
         """Evaluate a batch, remember its best; the worst error so far."""
-        size = max(1, CHUNK // (batch.m * max(1, int(self.network.latent_dimension))))
+        m = int(batch.n.max()) if self.listed else batch.m
+        size = max(1, CHUNK // (m * max(1, int(self.network.latent_dimension))))
         pieces = [batch[slice(i, i + size)] for i in range(0, len(batch), size)]
         with torch.no_grad():
             errors = torch.cat([self.errors(piece.points, piece.weights()) for piece in pieces])

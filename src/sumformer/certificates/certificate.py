@@ -45,6 +45,8 @@ class Certificate:
     constants: Mapping[str, Any]
     weights_sha256: str = ""
     config_sha256: str = ""
+    architecture: str = "sumformer"
+    norm: str = "sup"  # or d_p: the bound is of (∫ ‖f − N‖_p^p)^{1/p} over the domain
     version: int = VERSION
 
     def to_json(self) -> str:

@@ -24,7 +24,7 @@ Dim = Annotated[int, typer.Option("--dim", "-d", help="Coordinates per token.")]
 Tokens = Annotated[str, typer.Option("--tokens", "-n", help="How many tokens: 3, ..1000, or any.")]
 BoxOption = Annotated[str | None, typer.Option("--box", help="Domain, as -1:1 or 0:1,-2:2; default 0:1.")]
 Dtype = Annotated[str, typer.Option("--dtype", help="float64, float32, or mixed (float32 in and out, float64 inside).")]
-Route = Annotated[str | None, typer.Option("--route", help="Force a route: exact or sums.")]
+Route = Annotated[str | None, typer.Option("--route", help="Force a route: exact, sums, symmetric or grid.")]
 Out = Annotated[Path | None, typer.Option("--out", "-o", help="Folder for the network, certificate and report.")]
 NoReport = Annotated[bool, typer.Option("--no-report", help="Skip report.html.")]
 
@@ -77,6 +77,9 @@ def summary(construction: Construction, found: AttackResult, out: Path | None) -
         "arithmetic": certificate.arithmetic,
         "route": certificate.route,
         "why": why(construction),
+        "passed_over": list(construction.passed_over),
+        "architecture": certificate.architecture,
+        "norm": certificate.norm,
         "latent_dimension": certificate.latent_dimension,
         "proof_latent_dimension": construction.proof_latent_dimension,
         "parameters": sum(p.numel() for p in construction.network.parameters()),
@@ -93,13 +96,7 @@ def summary(construction: Construction, found: AttackResult, out: Path | None) -
 
 def why(construction: Construction) -> str:
     """The route in one sentence."""
-    kernels = construction.certificate.constants["kernels"]
-    if construction.certificate.route == "exact":
-        return "a polynomial written with sums: power sums represent it exactly, only rounding is left"
-    if not kernels:
-        return "made of sums whose terms depend on x or on y alone: nothing is interpolated, only rounding is left"
-    mixed = ", ".join(dict.fromkeys(k["expression"] for k in kernels))
-    return f"made of sums; what mixes x and y is analytic and interpolated: {mixed}"
+    return str(construction.certificate.constants.get("why", ""))
 
 
 def show(construction: Construction, found: AttackResult, out: Path | None) -> None:
@@ -108,6 +105,8 @@ def show(construction: Construction, found: AttackResult, out: Path | None) -> N
     proof = construction.proof_latent_dimension
     console.print(Text(f"{construction.target!r}", style="bold"))
     console.print(f"route {c.route}: {why(construction)}")
+    for passed in construction.passed_over:
+        console.print(f"not taken: {passed}", markup=False)
     beside = f"the proof's C(n+d, d) − 1 = {proof}" if proof is not None else "the proof's C(n+d, d) − 1 grows with n"
     parameters = sum(p.numel() for p in construction.network.parameters())
     console.print(f"latent dimension d' = {c.latent_dimension} ({beside}), {parameters} parameters, {c.arithmetic}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from math import comb
 from pathlib import Path
@@ -11,28 +12,18 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from sumformer.certificates.certificate import CERTIFICATE_FILE, Certificate, ErrorTerm, sha256
-from sumformer.errors import InputError, RefusedError
-from sumformer.nn.expression_sumformer import ARITHMETICS as NETWORK_ARITHMETICS
-from sumformer.nn.expression_sumformer import ExpressionSumformer
+from sumformer.certificates.certificate import CERTIFICATE_FILE, Certificate, sha256
+from sumformer.errors import InputError
 from sumformer.nn.inputs import check_tokens, keep_from_attention_mask, zero_padding
-from sumformer.nn.pretrained import CONFIG_FILE, WEIGHTS_FILE
+from sumformer.nn.pretrained import CONFIG_FILE, WEIGHTS_FILE, PretrainedModule
 from sumformer.nn.token_sum import levels
-from sumformer.targets import Node, to_source
+from sumformer.targets import Node, reductions
 from sumformer.targets.target import Target
 from sumformer.targets.target import target as make_target
 from sumformer.theorems.alberti_2023.arithmetic import ARITHMETICS
-from sumformer.theorems.alberti_2023.build import build
-from sumformer.theorems.alberti_2023.sums_route import SumsResult, sums_route
-
-ROUTES = ("exact", "sums")
-SLACK = 1.05  # claimed over computed, so that a checker with slightly wider enclosures agrees
-ROUNDING_SLACK = 2.0  # rounding is counted differently by different people; as much of this as ε has room for
-ASSUMPTIONS = (
-    "torch's exp, log, sin, cos, tanh, sigmoid and sqrt err by at most 4 ulp on the device the network runs on",
-    "matrix products and sums are computed in IEEE arithmetic of the stated precision, in any order (TF32 off)",
-    "tokens are finite and lie in the box; weights, where given, are whole numbers (how often a token counts)",
-)
+from sumformer.theorems.architectures import theorem
+from sumformer.theorems.built import Built
+from sumformer.theorems.routes import by_route
 
 
 @dataclass(frozen=True)
@@ -40,9 +31,10 @@ class Construction:
     """A target, the network that approximates it, and the proof of how well."""
 
     target: Target
-    network: ExpressionSumformer
+    network: Any  # a `ConstructedNetwork`
     certificate: Certificate
     seconds: float = 0.0
+    passed_over: tuple[str, ...] = ()  # routes that were tried first, and why they were not taken
 
     def __call__(
         self,
@@ -81,25 +73,31 @@ class Construction:
         if attention_mask is not None:
             keep = attention_mask != 0
             counts = (keep.double() if weights is None else torch.where(keep, weights.double(), 0.0)).sum(1)
-        allowed, group = self.target.tokens, self.network.group
+        allowed, group = self.target.tokens, getattr(self.network, "group", None)
         few, many = float(counts.min()), float(counts.max())
         if not allowed.minimum <= few <= many <= allowed.maximum:
             found = f"{few:g}" if few == many else f"{few:g} to {many:g}"
             raise InputError(f"this construction is certified for {allowed.formula()}, got n = {found}")
-        if allowed.maximum > group and levels(points.shape[1], group) > levels(allowed.maximum, group):
+        if (
+            group is not None
+            and allowed.maximum > group
+            and levels(points.shape[1], group) > levels(allowed.maximum, group)
+        ):
             raise InputError(
                 f"this much padding ({points.shape[1]} places) is not covered by the certificate: compact it"
             )
 
     def _check_precision(self, X: Tensor) -> None:
-        outside = NETWORK_ARITHMETICS[self.network.arithmetic][1]
+        outside = self.network.outside
         if X.dtype.itemsize > outside.itemsize:
             raise InputError(
                 f"this construction is certified for {outside} tokens, got {X.dtype}: convert them, x.to({outside})"
             )
 
     def _refuse_others(self) -> None:
-        if any(r.kind.endswith("others") for r in self.network._reductions):
+        if not hasattr(self.network, "summarise"):
+            raise InputError(f"sources and weights need a sum over tokens; a {self.certificate.architecture} has lists")
+        if any(r.kind.endswith("others") for r in reductions(self.target.expression)):
             raise InputError("sum_others and mean_others leave out the own token: queries must be the sources")
 
     def save(self, directory: str | Path) -> None:
@@ -124,14 +122,17 @@ def construct(
     target: Target | Node | str,
     epsilon: float,
     *,
+    architecture: str = "sumformer",
     route: str | None = None,
     dtype: str = "float64",
+    options: Mapping[str, Any] | None = None,
     **domain: Any,
 ) -> Construction:
-    """A Sumformer N with sup_X ‖f(X) − N(X)‖_∞ ≤ ε and a certificate of it; refuses with reasons what it cannot prove.
+    """A network N with sup_X ‖f(X) − N(X)‖_∞ ≤ ε and a certificate of it; refuses with reasons what it cannot prove.
 
+    `architecture` is one of `ARCHITECTURES`; `route` forces a proof of A 4.1, else the first that meets ε is taken.
     `dtype` is "float64", "float32", or "mixed" (float32 in and out, float64 inside). A string or tree takes the
-    keywords of `sumformer.target`: n, d, box.
+    keywords of `sumformer.target`: n, d, box. `options` go to the architecture's theorem (prefer, p, pattern).
     """
     start = time.perf_counter()
     f = target if isinstance(target, Target) else make_target(target, **domain)
@@ -139,66 +140,45 @@ def construct(
         raise TypeError(f"construct: a Target has its own domain; unexpected {', '.join(domain)}")
     if not 0 < epsilon < float("inf"):
         raise InputError(f"construct: expected 0 < ε < ∞, got {epsilon}")
-    if route is not None and route not in ROUTES:
-        raise InputError(f"construct: expected route in {ROUTES}, got {route!r}")
     name = str(dtype).removeprefix("torch.")
     if name not in ARITHMETICS:
         raise InputError(f"construct: expected dtype in {tuple(ARITHMETICS)}, got {dtype!r}")
-    result = sums_route(f, epsilon, ARITHMETICS[name])
-    found = "exact" if result.exact else "sums"
-    if route is not None and route != found and route == "exact":
-        raise RefusedError(
-            "route exact takes polynomials written with sums", ["this target is not one; route sums takes it"]
-        )
-    network = build(result.plan, ARITHMETICS[name]).eval().requires_grad_(False)  # to train on: requires_grad_(True)
-    certificate = _certify(f, epsilon, name, found, result)
-    return Construction(f, network, certificate, time.perf_counter() - start)
+    arithmetic = ARITHMETICS[name]
+    passed_over: tuple[str, ...] = ()
+    if architecture == "sumformer":
+        if options:
+            raise InputError(f"construct: a sumformer takes no options, got {', '.join(options)}")
+        built, passed_over = by_route(f, epsilon, arithmetic, route)
+    else:
+        built = theorem(architecture)(f, epsilon, arithmetic, route=route, **(options or {}))
+    return Construction(
+        f, built.network, _certificate(f, epsilon, name, built), time.perf_counter() - start, passed_over
+    )
 
 
 def load(directory: str | Path) -> Construction:
     """Read back what `save` wrote; the claim is not re-checked here (`verify` does that)."""
     folder = Path(directory)
     certificate = Certificate.read(folder / CERTIFICATE_FILE)
-    network = ExpressionSumformer.from_pretrained(folder).requires_grad_(False)
+    network: Any = PretrainedModule.from_pretrained(folder).requires_grad_(False)
     f = make_target(certificate.target, n=certificate.tokens, d=certificate.d, box=certificate.box)
     return Construction(f, network, certificate)
 
 
-def _certify(f: Target, epsilon: float, arithmetic: str, route: str, result: SumsResult) -> Certificate:
-    split = result.split
-    room = epsilon * (1 - 1e-9) - SLACK * (split.remainder + split.dropped)
-    rounding = max(min(ROUNDING_SLACK * split.rounding, room), split.rounding)
-    parts = (
-        ErrorTerm("interpolation remainder", "proved", split.remainder * SLACK),
-        ErrorTerm("dropped and rounded coefficients", "enclosed", split.dropped * SLACK),
-        ErrorTerm("rounding", "rounding", rounding),
-    )
-    terms = tuple(t for t in parts if t.bound > 0)
-    total = sum(t.bound for t in terms)
+def _certificate(f: Target, epsilon: float, arithmetic: str, built: Built) -> Certificate:
     return Certificate(
         target=f.source,
         d=f.d,
         box=str(f.box),
         tokens=str(f.tokens),
         arithmetic=arithmetic,
-        route=route,
+        route=built.route,
         epsilon=epsilon,
-        latent_dimension=result.plan.latent_dimension,
-        terms=terms,
-        total=total,
-        assumptions=ASSUMPTIONS,
-        constants={"grouping": result.grouping, "kernels": [_kernel_constants(result, k) for k in result.plan.kernels]},
+        latent_dimension=built.latent_dimension,
+        terms=built.terms,
+        total=built.total,
+        assumptions=built.assumptions,
+        constants={"why": built.why, **built.constants},
+        architecture=built.architecture,
+        norm=built.norm,
     )
-
-
-def _kernel_constants(result: SumsResult, kernel: Node) -> dict[str, Any]:
-    plan = result.plan.kernels[kernel]
-    return {
-        "expression": to_source(kernel),
-        "degree": plan.degree,
-        "interpolation_degree": plan.interpolant.degree,
-        "ellipses": [{"variable": e.variable, "rho": e.rho, "maximum": e.maximum} for e in plan.interpolant.ellipses],
-        "range": list(plan.range),
-        "remainder": plan.interpolant.remainder,
-        "dropped": plan.truncation.dropped,
-    }

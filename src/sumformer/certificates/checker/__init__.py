@@ -6,10 +6,23 @@ parts are imported when they are used.
 
 from __future__ import annotations
 
+import json
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 from sumformer.certificates.checker.verification import Verification as Verification
-from sumformer.errors import MissingDependencyError
+from sumformer.errors import FileFormatError, MissingDependencyError
+
+# the network's type in config.json → the module whose `check(directory)` knows it
+_CHECKERS = {
+    "ExpressionSumformer": "checking",
+    "SymmetricSumformer": "symmetric.checking",
+    "GridSumformer": "grid.checking",
+    "Positioned": "positions.checking",
+    "CompiledTransformer": "compiled.checking",
+    "DeepTransformer": "deep.checking",
+}
 
 
 def check(directory: str | Path) -> Verification:
@@ -18,6 +31,19 @@ def check(directory: str | Path) -> Verification:
         import flint  # noqa: F401
     except ImportError:
         raise MissingDependencyError("python-flint", "the certificate checker", "certify") from None
-    from sumformer.certificates.checker.checking import check as run
+    name = _CHECKERS.get(network_type(Path(directory)), "checking")
+    verification: Verification = import_module(f"{__name__}.{name}").check(directory)
+    return verification
 
-    return run(directory)
+
+def network_type(folder: Path) -> str:
+    """What config.json says it describes; "" where it cannot be read, which the checker itself reports."""
+    path = folder / "config.json"
+    try:
+        if path.stat().st_size > 64 * 2**20:
+            raise FileFormatError(path, "is larger than a network's description can be")
+        data: Any = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return ""
+    kind = data.get("type") if isinstance(data, dict) else None
+    return kind if isinstance(kind, str) else ""

@@ -36,6 +36,8 @@ def hash_failures(folder: Path, certificate: Certificate) -> list[str]:
 def field_failures(c: Certificate, f: Target, net: Network) -> list[str]:
     """Where certificate, target and configuration disagree."""
     out = []
+    if (c.architecture, c.norm) != ("sumformer", "sup"):
+        out.append(f"architecture, norm: {c.architecture!r} in {c.norm!r} is not what this network is")
     if c.route not in ROUTES or (c.route == "exact" and net.kernels):
         out.append(f"route: {c.route!r} is not known, or not that of a network with kernels")
     if net.expression != f.countless:

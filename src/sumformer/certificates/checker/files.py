@@ -53,7 +53,17 @@ def read_certificate(folder: Path) -> Certificate:
 
 
 def _check_certificate(path: Path, c: Certificate) -> None:
-    texts = (c.target, c.box, c.tokens, c.arithmetic, c.route, c.weights_sha256, c.config_sha256)
+    texts = (
+        c.target,
+        c.box,
+        c.tokens,
+        c.arithmetic,
+        c.route,
+        c.weights_sha256,
+        c.config_sha256,
+        c.architecture,
+        c.norm,
+    )
     if not all(isinstance(t, str) for t in (*texts, *c.assumptions)):
         raise FileFormatError(path, "expected strings in target, box, tokens, arithmetic, route, hashes, assumptions")
     if not (_is_int(c.d) and 1 <= c.d <= MAX_D and _is_int(c.latent_dimension)):

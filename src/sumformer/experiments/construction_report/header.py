@@ -46,15 +46,7 @@ def statement(construction: Construction) -> str:
 
 def why(construction: Construction) -> str:
     """The reason for the route, in one sentence."""
-    kernels = construction.certificate.constants["kernels"]
-    if construction.certificate.route == "exact":
-        return "a polynomial written with sums; power sums represent it exactly and only rounding is left"
-    if not kernels:
-        return "made of sums whose terms depend on x or on y alone; nothing is interpolated, only rounding is left"
-    mixed = (
-        "the factor that mixes x and y is" if len(kernels) == 1 else f"the {len(kernels)} factors that mix x and y are"
-    )
-    return f"made of sums; {mixed} analytic near the box and interpolated, the rest is computed as written"
+    return str(construction.certificate.constants.get("why", ""))
 
 
 def _facts(construction: Construction) -> list[tuple[str, str]]:

@@ -1,0 +1,79 @@
+"""Built(N, terms): what a proof hands over: a network, and error terms with Σ terms ≥ sup_X ‖f(X) − N(X)‖_∞."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor
+
+from sumformer.certificates.certificate import ErrorTerm
+from sumformer.targets.target import Target
+from sumformer.theorems.alberti_2023.arithmetic import Arithmetic
+
+SLACK = 1.05  # claimed over computed, so that a checker with slightly wider enclosures agrees
+ROUNDING_SLACK = 2.0  # rounding is counted differently by different people; as much of this as ε has room for
+ASSUMPTIONS = (
+    "torch's exp, log, sin, cos, tanh, sigmoid and sqrt err by at most 4 ulp on the device the network runs on",
+    "matrix products and sums are computed in IEEE arithmetic of the stated precision, in any order (TF32 off)",
+    "tokens are finite and lie in the box; weights, where given, are whole numbers (how often a token counts)",
+)
+
+
+class ConstructedNetwork(Protocol):
+    """A saved module that maps tokens (batch, n, d) of dtype `outside`, computing in `inside`.
+
+    A sum over tokens also has `summarise` and `apply`, and `group`, the size of its summation tree.
+    """
+
+    arithmetic: str
+
+    @property
+    def inside(self) -> torch.dtype: ...
+    @property
+    def outside(self) -> torch.dtype: ...
+    @property
+    def latent_dimension(self) -> int: ...
+    def __call__(self, x: Tensor, *, attention_mask: Tensor | None = None) -> Tensor: ...
+    def save_pretrained(self, directory: Any) -> None: ...
+    def parameters(self, recurse: bool = True) -> Any: ...
+
+
+@dataclass(frozen=True)
+class Built:
+    """A network and its proof, before it is signed: `why` is the route in one sentence.
+
+    `norm` is "sup", or "d_p" with a number for p where the bound is of (∫ ‖f − N‖_p^p)^{1/p}.
+    """
+
+    network: Any
+    route: str
+    why: str
+    terms: tuple[ErrorTerm, ...]
+    latent_dimension: int
+    constants: Mapping[str, Any]
+    assumptions: tuple[str, ...] = ASSUMPTIONS
+    architecture: str = "sumformer"
+    norm: str = "sup"
+
+    @property
+    def total(self) -> float:
+        return sum(term.bound for term in self.terms)
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What a route would cost and certify, predicted without building. `reachable`: the least ε it would meet."""
+
+    possible: bool
+    why: str
+    latent_dimension: int | None = None
+    terms: int | None = None  # of ψ, or table entries
+    seconds: float | None = None
+    reachable: float | None = None
+
+
+Build = Callable[[Target, float, Arithmetic], Built]
+Predict = Callable[[Target, float, Arithmetic], Estimate]

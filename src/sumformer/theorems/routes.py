@@ -1,0 +1,65 @@
+"""The routes of A 4.1 from best to most general, and the choice among them: the first that meets ε."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any
+
+from sumformer.errors import DomainError, InputError, RefusedError
+from sumformer.targets.target import Target
+from sumformer.theorems.alberti_2023.arithmetic import Arithmetic
+from sumformer.theorems.built import Built, Estimate
+
+_HOME = "sumformer.theorems.alberti_2023."
+# name → the module of the route and its function; imported when tried
+_ROUTES = {
+    "exact": ("sums_built", "exact"),
+    "sums": ("sums_built", "sums"),
+    "symmetric": ("symmetric_route", "symmetric_route"),
+    "grid": ("grid_route", "grid_route"),
+}
+ROUTES = tuple(name for name, (module, _) in _ROUTES.items() if find_spec(_HOME + module) is not None)
+
+
+def by_route(f: Target, epsilon: float, arithmetic: Arithmetic, route: str | None) -> tuple[Built, tuple[str, ...]]:
+    """The network of the forced route, or of the first that meets ε, and why earlier ones were passed over."""
+    if route is not None:
+        if route not in ROUTES:
+            raise InputError(f"construct: expected route in {ROUTES}, got {route!r}")
+        return _function(route)(f, epsilon, arithmetic), ()
+    passed: list[str] = []
+    reachable: dict[str, float] = {}
+    first: RefusedError | DomainError | None = None
+    for name in ROUTES[1:]:  # route sums knows a polynomial when it sees one, and then calls itself exact
+        try:
+            return _function(name)(f, epsilon, arithmetic), tuple(passed)
+        except (RefusedError, DomainError) as refusal:
+            passed.append(f"{name}: {refusal}".replace("\n  - ", "; "))
+            first = first or refusal
+            if isinstance(refusal, RefusedError) and refusal.reachable is not None:
+                reachable[name] = refusal.reachable
+    assert first is not None
+    if len(passed) == 1:
+        raise first
+    best = min(reachable, key=reachable.__getitem__, default=None)
+    nearest = [] if best is None else [f"nearest: ε = {reachable[best]:.2g} by route {best}"]
+    raise RefusedError(
+        f"no route certifies ε = {epsilon:g} for this target",
+        [*passed, *nearest],
+        None if best is None else reachable[best],
+    ) from first
+
+
+def estimate(f: Target, epsilon: float, arithmetic: Arithmetic, route: str) -> Estimate:
+    """What `route` would cost and certify, without building: `<route>_estimate` of its module."""
+    module, _ = _ROUTES[route]
+    predict: Callable[..., Estimate] = getattr(import_module(_HOME + module), f"{route}_estimate")
+    return predict(f, epsilon, arithmetic)
+
+
+def _function(route: str) -> Callable[..., Any]:
+    module, name = _ROUTES[route]
+    function: Callable[..., Any] = getattr(import_module(_HOME + module), name)
+    return function
