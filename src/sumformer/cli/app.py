@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from sumformer.cli import bench, construct, demo, dimensions, info, targets, verify
+from sumformer.cli import bench, construct, demo, dimensions, info, reproduce, targets, verify
 
 app = typer.Typer(
     name="sumformer",
@@ -20,6 +20,7 @@ for command in (
     targets.targets,
     dimensions.dimensions,
     bench.bench,
+    reproduce.reproduce,
     demo.demo,
     info.info,
 ):

@@ -1,0 +1,58 @@
+"""`sumformer reproduce NAME`: an experiment of the papers beside its published figure."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from sumformer.cli.output import Json, command, console, messages, print_json
+from sumformer.errors import InputError
+from sumformer.experiments.reproduce.outcome import Outcome
+from sumformer.experiments.reproduce.registry import EXPERIMENTS, experiment
+
+Name = Annotated[str, typer.Argument(help=f"One of {', '.join(EXPERIMENTS)}.", show_default=False)]
+Size = Annotated[str, typer.Option("--size", help="full, as published; reduced, minutes on a CPU; tiny, seconds.")]
+Device = Annotated[str, typer.Option("--device", help="cpu or cuda.")]
+Out = Annotated[Path | None, typer.Option("--out", "-o", help="Folder for NAME.json, NAME.csv and NAME.png.")]
+Redraw = Annotated[Path | None, typer.Option("--redraw", help="Draw the picture of an earlier NAME.json; run nothing.")]
+
+
+@command
+def reproduce(
+    name: Name,
+    size: Size = "reduced",
+    device: Device = "cpu",
+    out: Out = None,
+    redraw: Redraw = None,
+    as_json: Json = False,
+) -> None:
+    """Run an experiment of the papers, and compare with the published figure."""
+    import torch
+
+    chosen = experiment(name)
+    if device not in ("cpu", "cuda") or (device == "cuda" and not torch.cuda.is_available()):
+        raise InputError(f"--device: expected cpu, or cuda where there is one, got {device!r}")
+    folder = out
+    if redraw is not None:
+        outcome = Outcome.read(redraw)
+        folder = out or redraw.parent
+    else:
+        with messages.status("…") as status:
+            outcome = chosen.run(chosen.config(size, device), lambda text: status.update(text))
+        if out is not None:
+            outcome.write(out)
+    if folder is not None:
+        chosen.draw(outcome, folder / f"{name}.png")
+    if as_json:
+        print_json(asdict(outcome))
+        return
+    console.print(f"{name}: {chosen.about} ({outcome.seconds:.0f} s on {outcome.machine})")
+    for line in outcome.findings:
+        console.print(f"- {line}", markup=False)
+    for line in outcome.unsaid:
+        console.print(f"left unsaid by the paper: {line}", markup=False)
+    if folder is not None:
+        console.print(f"written to {folder}")

@@ -1,0 +1,42 @@
+"""Accuracy by pattern and number of layers; beside it accuracy against the share of connected pairs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from sumformer.errors import MissingDependencyError
+from sumformer.experiments.reproduce.outcome import Outcome
+
+
+def draw(outcome: Outcome, path: Path) -> None:
+    try:
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise MissingDependencyError("matplotlib", "the picture of an experiment", "plots") from None
+    rows = outcome.data["rows"]
+    depths = sorted({r["layers"] for r in rows})
+    figure = Figure(figsize=(12, 4.6), layout="constrained")
+    FigureCanvasAgg(figure)
+    left, right = figure.add_subplot(1, 2, 1), figure.add_subplot(1, 2, 2)
+    common = [r["pattern"] for r in rows if r["layers"] == depths[0]]
+    for pattern in common:
+        mine = [r for r in rows if r["pattern"] == pattern]
+        left.plot([r["layers"] for r in mine], [r["accuracy"] for r in mine], marker="o", label=pattern)
+    left.set_xticks(depths)
+    left.set_xlabel("layers")
+    left.set_ylabel("share of symbols right")
+    left.legend(fontsize=7)
+    last = [r for r in rows if r["layers"] == depths[-1] and r["pattern"] != "dense"]
+    for kind, marker in (("strided", "o"), ("fixed", "s"), ("random", "x"), ("star", "*")):
+        some = [r for r in last if r["pattern"].startswith(kind) and r["pattern"].split()[-1] != "multihead"]
+        some = [r for r in some if not r["pattern"].endswith("sequential")]
+        some.sort(key=lambda r: float(r["connected"]))
+        right.plot([r["connected"] for r in some], [r["accuracy"] for r in some], marker=marker, label=kind)
+    right.set_xlabel(f"share of pairs connected, {depths[-1]} layers")
+    right.set_xscale("log")
+    right.legend(fontsize=8)
+    for axes in (left, right):
+        axes.set_ylim(-0.02, 1.04)
+        axes.grid(alpha=0.3)
+    figure.savefig(path, dpi=140)
