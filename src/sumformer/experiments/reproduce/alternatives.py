@@ -65,7 +65,7 @@ class Config:
     @staticmethod
     def tiny(device: str = "cpu") -> Config:
         """Seconds, for tests."""
-        return Config(16, 16, 2, 2, 32, steps=6, batch=8, text=200_000, tests=32, device=device)
+        return Config(12, 16, 2, 2, 32, steps=6, batch=8, text=200_000, tests=32, device=device)
 
 
 def run(config: Config, progress: Callable[[str], None] = lambda text: None) -> Outcome:
@@ -123,7 +123,7 @@ def model(config: Config, kinds: list[str]) -> Encoder:
         ResidualBlock(make[kind](), FeedForward(D, config.feed_forward), nn.LayerNorm(D), nn.LayerNorm(D))
         for kind in kinds
     ]
-    return Encoder(TokenEmbedding(SYMBOLS + 1, D), blocks, TokenHead(D, SYMBOLS), LearnedPositions(D, config.n))
+    return Encoder(TokenEmbedding(SYMBOLS + 1, D), blocks, TokenHead(D, SYMBOLS), LearnedPositions(config.n, D))
 
 
 def _train(

@@ -29,25 +29,34 @@ class Outcome:
     machine: str
 
     def write(self, folder: Path) -> None:
-        """NAME.json and NAME.csv."""
+        """NAME.json and NAME.csv, numbers to six digits."""
         folder.mkdir(parents=True, exist_ok=True)
-        text = json.dumps(asdict(self), indent=1, ensure_ascii=False)
+        data = {key: value for key, value in asdict(self).items() if key != "rows"}
+        text = json.dumps(_short(data), indent=1, ensure_ascii=False)
         (folder / f"{self.name}.json").write_text(text + "\n", encoding="utf-8")
         columns = list(dict.fromkeys(key for row in self.rows for key in row))
         with (folder / f"{self.name}.csv").open("w", newline="", encoding="utf-8") as file:
             writer = csv.DictWriter(file, columns)
             writer.writeheader()
-            writer.writerows(self.rows)
+            writer.writerows(_short(list(self.rows)))
 
     @staticmethod
     def read(path: Path) -> Outcome:
-        """An outcome written by `write`, to draw it again."""
+        """An outcome written by `write`, to draw it again; its rows stay in the CSV."""
         try:
             data = json.loads(path.read_text(encoding="utf-8"))
-            data |= {key: tuple(data[key]) for key in ("rows", "findings", "unsaid")}
-            return Outcome(**data)
+            data |= {key: tuple(data[key]) for key in ("findings", "unsaid")}
+            return Outcome(**data, rows=())
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise FileFormatError(path, f"is not an experiment's outcome ({error})") from error
+
+
+def _short(value: Any) -> Any:
+    if isinstance(value, float):
+        return float(f"{value:.6g}")
+    if isinstance(value, Mapping):
+        return {key: _short(item) for key, item in value.items()}
+    return [_short(item) for item in value] if isinstance(value, list | tuple) else value
 
 
 def machine(device: str) -> str:

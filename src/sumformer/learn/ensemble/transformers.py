@@ -50,7 +50,9 @@ class TransformerEnsemble(nn.Module):
         flat = self.flat if dtype is None else self.flat.to(dtype)
         parts = iter(layers(flat, self._shapes))
         table, positions = next(parts), next(parts)
-        x = table.weight[:, symbols] + positions.weight.unsqueeze(1)  # (M, B, n, D)
+        # a product with one-hot rows: the gradient of a look-up adds the copies of a frequent symbol one by one
+        one_hot = functional.one_hot(symbols.flatten(), self.symbols).to(flat.dtype).expand(self.M, -1, -1)
+        x = table(one_hot).view(self.M, *symbols.shape, -1) + positions.weight.unsqueeze(1)  # (M, B, n, D)
         for layer in range(self.depth):
             x = self._block(x, parts, layer)
         return self._tokenwise(next(parts, None), next(parts), x)
