@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 
 class SumformerError(Exception):
@@ -28,6 +29,39 @@ class DtypeError(InputError, TypeError):
     def __init__(self, where: str, expected: str, got: object) -> None:
         self.where, self.expected, self.got = where, expected, got
         super().__init__(f"{where}: expected {expected}, got {got}")
+
+
+class NotSymmetricError(InputError):
+    """A polynomial changes when two tokens change places: `exponents` and `coefficients` of two terms that differ."""
+
+    def __init__(
+        self, exponents: Sequence[Sequence[int]], coefficients: Sequence[object], tokens: Sequence[int]
+    ) -> None:
+        self.exponents, self.coefficients, self.tokens = exponents, coefficients, tokens
+        (a, b), (c, e) = exponents, coefficients
+        places = " and ".join(str(t + 1) for t in tokens)
+        found = f"exponents {tuple(a)} have coefficient {c}, but {tuple(b)} have {e}"
+        super().__init__(f"expected a polynomial that is the same when tokens {places} change places: {found}")
+
+
+class NotEquivariantError(InputError):
+    """F(PX) ≠ P F(X): the tokens `X` (n, d), the permutation (token k of PX is `X[permutation[k]]`), the difference."""
+
+    def __init__(self, name: str, X: Any, permutation: Sequence[int], difference: float) -> None:
+        self.X, self.permutation, self.difference = X, tuple(permutation), difference
+        moved = f"its outputs are not permuted with its tokens: they differ by {difference:.3g}"
+        where = f"at X = {X.tolist()} under the permutation {self.permutation}"
+        hint = "a function of the order of the tokens is for positions=True"
+        super().__init__(f"{name} is not permutation-equivariant: {moved} {where}; {hint}")
+
+
+class LipschitzRefutedError(InputError):
+    """‖F(X) − F(Y)‖ exceeds `claimed` times the largest move of a token: it is at least `found` times that move."""
+
+    def __init__(self, name: str, X: Any, Y: Any, claimed: float, found: float) -> None:
+        self.X, self.Y, self.claimed, self.found = X, Y, claimed, found
+        where = f"between X = {X.tolist()} and Y = {Y.tolist()}"
+        super().__init__(f"{name} has no Lipschitz constant {claimed:g}: its slope is {found:.4g} {where}")
 
 
 class FileFormatError(SumformerError, ValueError):
@@ -89,3 +123,11 @@ class CertificateError(SumformerError):
     def __init__(self, message: str, term: str | None = None) -> None:
         self.term = term
         super().__init__(message)
+
+
+class TrainingError(SumformerError):
+    """Training cannot go on: the loss is not finite, or a checkpoint cannot be written. The last good state is kept."""
+
+
+class DivergedError(TrainingError):
+    """The loss is infinite or NaN: no step from here leads anywhere."""

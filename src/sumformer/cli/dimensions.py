@@ -1,4 +1,7 @@
-"""`sumformer dimensions`: d' against dimension, bandwidth and ε, the table that says when not to use this."""
+"""`sumformer dimensions`: d' against dimension, bandwidth and ε, the table that says when not to use this.
+
+`sumformer dimensions EXPRESSION`: the three latent dimensions of a polynomial target, side by side.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +12,19 @@ from rich.table import Table
 
 from sumformer.cli.output import Json, command, console, messages, print_json
 from sumformer.errors import RefusedError
+from sumformer.targets import parse
+from sumformer.theorems.alberti_2023.power_sums import side_by_side
 from sumformer.theorems.construction import construct
 
+Expression = Annotated[
+    str | None,
+    typer.Argument(
+        help='A polynomial target, as "sum_others((x-y)**4)"; none: Gaussian attention.', show_default=False
+    ),
+]
+Count = Annotated[int, typer.Option("--tokens", "-n", help="How many tokens the polynomial is asked for.")]
+Dim = Annotated[int, typer.Option("--dim", "-d", help="Coordinates per token.")]
+Flat = Annotated[bool, typer.Option("--flat", help="x holds all n tokens one after another: x[1]*x[2] + x[0].")]
 Markdown = Annotated[bool, typer.Option("--markdown", help="Print a table for the README.")]
 
 
@@ -32,14 +46,59 @@ def rows(dims: tuple[int, ...], sharpness: tuple[int, ...], epsilons: tuple[floa
 
 
 @command
-def dimensions(markdown: Markdown = False, as_json: Json = False) -> None:
-    """Latent dimension d' of Gaussian attention against d, sharpness and ε."""
+def dimensions(
+    expression: Expression = None,
+    tokens: Count = 4,
+    dim: Dim = 1,
+    flat: Flat = False,
+    markdown: Markdown = False,
+    as_json: Json = False,
+) -> None:
+    """Latent dimension d': three choices for a polynomial EXPRESSION; without one, Gaussian attention's."""
+    if expression is not None:
+        with messages.status("decomposing …"):
+            choices = latent_choices(expression, tokens, dim, flat)
+        heads = [
+            "choice",
+            "|β| ≤",
+            "d'",
+            "β that occur",
+            "terms of σ",
+            "power sums multiplied",
+            "proved by",
+            "P(error)",
+        ]
+        _show(choices, list(choices[0]), heads, markdown, as_json)
+        return
     epsilons = (1e-2, 1e-3, 1e-6)
     with messages.status("constructing …"):
         table_rows = rows((1, 2, 3, 4), (1, 4, 16, 64), epsilons)
     names = ["dim", "sharpness", *(f"{e:g}" for e in epsilons)]
-    cells = [[_cell(row[name]) for name in names] for row in table_rows]
     heads = ["d", "s in exp(−s‖x−y‖²)", *(f"d' at ε = {e:g}" for e in epsilons)]
+    _show(table_rows, names, heads, markdown, as_json)
+
+
+def latent_choices(expression: str, n: int, d: int, flat: bool = False) -> list[dict[str, Any]]:
+    """φ of the paper's proof, the φ that suffices, and the one with the shallowest ψ."""
+    tree = parse(expression, n * d if flat else d)
+    limits = {"proof": str(n), "sufficient": str(n - 1), "shallowest": "the degree"}
+    return [
+        {
+            "choice": form.latent,
+            "bound": limits[form.latent],
+            "latent_dimension": form.dimension,
+            "used": len(form.betas),
+            "terms": form.terms,
+            "products": form.products,
+            "identity": "+".join(sorted({p.method for p in form.proofs})),
+            "failure_probability": form.failure_probability,
+        }
+        for form in side_by_side(tree, n, d)
+    ]
+
+
+def _show(table_rows: list[dict[str, Any]], names: list[str], heads: list[str], markdown: bool, as_json: bool) -> None:
+    cells = [[_cell(row[name]) for name in names] for row in table_rows]
     if as_json:
         print_json({"rows": table_rows})
     elif markdown:
@@ -54,4 +113,6 @@ def dimensions(markdown: Markdown = False, as_json: Json = False) -> None:
 
 
 def _cell(value: object) -> str:
-    return "refused" if isinstance(value, str) else str(value)
+    if isinstance(value, float):
+        return f"{value:.0e}" if value else "0"
+    return "refused" if isinstance(value, str) and value.startswith("refused: ") else str(value)
