@@ -11,7 +11,17 @@ from .modules import CASES
 # Parts of the cases rather than maps of token sequences; ExpressionSumformer has laws of its own, under a certificate;
 # TokenEmbedding takes integers, which have neither NaN nor gradients: tests/nn/test_token_embedding.py.
 NOT_CASES = {"Concatenated", "Entmax15", "Hardmax", "MLP", "PairMLP", "PolynomialFeatures", "Softmax", "Sparsemax"}
-ELSEWHERE = {"ExpressionSumformer", "TokenEmbedding"}
+ELSEWHERE = {
+    "CompiledTransformer",
+    "DeepTransformer",
+    "ExpressionSumformer",
+    "GridSumformer",
+    "OpaqueGridSumformer",
+    "Positioned",
+    "SparseFeedForward",
+    "SymmetricSumformer",
+    "TokenEmbedding",
+}
 
 
 def test_no_module_is_forgotten():

@@ -18,11 +18,13 @@ import torch
 from torch import Tensor, nn
 
 from sumformer.certificates.attack_inputs import MANY, InputSpace, Multisets, Witness, proposals
+from sumformer.certificates.list_attack import search_lists
 from sumformer.certificates.listed import Listed
 from sumformer.certificates.weighted_value import weighted_value as weighted_value
 from sumformer.errors import MissingDependencyError
 from sumformer.nn.summary import Summary
 from sumformer.targets import Environment, Target, evaluate, reductions
+from sumformer.targets.opaque import OpaqueTarget
 from sumformer.targets.torch_evaluation import TorchOperations
 
 Progress = Callable[[str, float], None]  # the kind of input just tried, the worst error so far
@@ -73,7 +75,7 @@ class AttackResult:
 
 
 def attack(
-    target: Target,
+    target: Target | OpaqueTarget,
     network: Any,
     *,
     seconds: float = 5.0,
@@ -88,6 +90,10 @@ def attack(
     start, threads = time.perf_counter(), torch.get_num_threads()
     torch.set_num_threads(1)  # thousands of small operations: a second thread only waits
     try:
+        if isinstance(target, OpaqueTarget) or target.positioned:
+            lists = search_lists(target, network, EFFORTS[effort], seed, seconds, progress)
+            seen = lists.witness()
+            return AttackResult(seen.error, seen, lists.trials, time.perf_counter() - start, lists.by_kind)
         search = _Search(target, network, seed, EFFORTS[effort])
         for batch in search.inputs():
             worst = search.look(batch)

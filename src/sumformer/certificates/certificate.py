@@ -14,13 +14,14 @@ from sumformer.nn.pretrained import read_config
 
 CERTIFICATE_FILE = "certificate.json"
 VERSION = 1
-Kind = Literal["proved", "enclosed", "rounding"]
+Kind = Literal["proved", "enclosed", "rounding", "assumed"]
 
 
 @dataclass(frozen=True)
 class ErrorTerm:
     """One part of the bound. *proved*: by a theorem with checked hypotheses; *enclosed*: by interval evaluation;
-    *rounding*: of the stated arithmetic. Sampling is not a kind: it may refute, never certify."""
+    *rounding*: of the stated arithmetic; *assumed*: follows from a named assumption. Sampling is not a kind: it may
+    refute, never certify."""
 
     name: str
     kind: Kind
@@ -48,6 +49,11 @@ class Certificate:
     architecture: str = "sumformer"
     norm: str = "sup"  # or d_p: the bound is of (∫ ‖f − N‖_p^p)^{1/p} over the domain
     version: int = VERSION
+
+    @property
+    def p(self) -> float | None:
+        """p of d_p; None where the bound is of the supremum."""
+        return float(self.norm.removeprefix("d_")) if self.norm.startswith("d_") else None
 
     def to_json(self) -> str:
         return json.dumps(asdict(self), indent=2, ensure_ascii=False) + "\n"

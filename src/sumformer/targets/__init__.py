@@ -12,7 +12,10 @@ from sumformer.targets.gallery import Entry as Entry
 from sumformer.targets.gallery import from_gallery as from_gallery
 from sumformer.targets.homogeneity import homogeneity as homogeneity
 from sumformer.targets.homogeneity import without_counts as without_counts
+from sumformer.targets.lipschitz import LipschitzBound as LipschitzBound
+from sumformer.targets.lipschitz import lipschitz_bound as lipschitz_bound
 from sumformer.targets.node import Node as Node
+from sumformer.targets.opaque import OpaqueTarget as OpaqueTarget
 from sumformer.targets.parser import parse as parse
 from sumformer.targets.printing import to_source as to_source
 from sumformer.targets.target import Target as Target

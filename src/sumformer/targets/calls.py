@@ -35,6 +35,8 @@ _ELSEWHERE = {
     "ln": "log",
     "len": "--tokens N: the number of tokens has no name",
     "n": "--tokens N: the number of tokens has no name",
+    "i": "--positions (positions=True), where i is the own token's place",
+    "j": "--positions (positions=True), where j is the other token's place",
     "pi": "3.141592653589793",
     "e": "exp(1)",
     "X": "x",

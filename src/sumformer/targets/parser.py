@@ -8,7 +8,7 @@ index      := integer | [integer] ':' [integer];   exponent := integer, signed o
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
@@ -26,20 +26,29 @@ _BINDING = {"+": 1, "-": 1, "*": 2, "/": 2, "sign": 3}
 _SURELY_REDUCE = ("sum", "mean", "sum_others", "mean_others")
 
 
-def parse(source: str, d: int, *, free_y: bool = False) -> Node:
-    """The tree of `source` for tokens of width d; a `y` outside every reduction only if `free_y`."""
+def parse(source: str, d: int, *, free_y: bool = False, positions: bool = False) -> Node:
+    """The tree of `source` for tokens of width d; a `y` outside every reduction only if `free_y`.
+
+    With `positions`, tokens have width d + 1: `x` is their first d coordinates and `i` the last, so for `y` and `j`.
+    """
     if not isinstance(source, str):
         raise InputError(f"parse: expected the source as a string, got {type(source).__name__}")
     if len(source) > MAX_SOURCE:
         raise TargetError(f"expected at most {MAX_SOURCE} characters, got {len(source)}")
     shown = "".join(" " if c.isspace() else c for c in source)  # one line, so that the error's pointer fits
-    parser = _Parser(shown, d)
+    parser = _Parser(shown, positioned(d) if positions else {"x": Token("x", d), "y": Token("y", d)})
     node = parser.expression()
     try:
         check_target_tree(node, free_y=free_y)
     except TargetError as error:
         raise located(error.reason, shown, parser.free_y or 0) from None
     return node
+
+
+def positioned(d: int) -> dict[str, Node]:
+    """x, i, y, j as parts of tokens (x, i) and (y, j) of width d + 1."""
+    x, y = Token("x", d + 1), Token("y", d + 1)
+    return {"x": take(x, 0, d), "i": take_one(x, d), "y": take(y, 0, d), "j": take_one(y, d)}
 
 
 def check_target_tree(node: Node, *, free_y: bool = False) -> None:
@@ -62,9 +71,9 @@ class _Pending:
 
 
 class _Parser:
-    def __init__(self, source: str, d: int) -> None:
+    def __init__(self, source: str, tokens: Mapping[str, Node]) -> None:
         self.source, self.lexemes, self.next = source, tokenize(source), 0
-        self.tokens = {"x": Token("x", d), "y": Token("y", d)}
+        self.tokens = tokens
         self.operands: list[Node] = []
         self.pending: list[_Pending] = []
         self.free_y: int | None = None  # where a y stands that no reduction encloses (or max(…), min(…) may not)
@@ -87,7 +96,7 @@ class _Parser:
             elif lexeme.kind == "name" and lexeme.text not in self.tokens:
                 self.open_call(lexeme)
             elif lexeme.kind == "name":
-                if lexeme.text == "y" and not any(p.function in _SURELY_REDUCE for p in self.pending):
+                if lexeme.text in ("y", "j") and not any(p.function in _SURELY_REDUCE for p in self.pending):
                     self.free_y = lexeme.position if self.free_y is None else self.free_y
                 return self.operands.append(self.tokens[lexeme.text])
             elif lexeme.kind == "number":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from fractions import Fraction
 
 from sumformer.targets.node import Node
@@ -16,11 +17,12 @@ _LONG = 24  # a decimal with more digits is printed as p/q
 Printed = tuple[str, int]
 
 
-def to_source(node: Node) -> str:
-    """The canonical source of `node`."""
+def to_source(node: Node, names: Mapping[Node, str] | None = None) -> str:
+    """The canonical source of `node`; sub-trees in `names` are called by their name."""
     done: dict[Node, Printed] = {}
     for part in postorder(node):
-        done[part] = _print(part, [done[child] for child in part.children])
+        name = None if names is None else names.get(part)
+        done[part] = _print(part, [done[child] for child in part.children]) if name is None else (name, _ATOM)
     return done[node][0]
 
 

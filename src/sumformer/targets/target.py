@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 from sumformer.errors import DtypeError, InputError, ShapeError, TargetError
 from sumformer.targets.domain import Box, Tokens
 from sumformer.targets.functions import from_lambda
 from sumformer.targets.homogeneity import require_cancelling, without_counts
 from sumformer.targets.node import MAX_WIDTH, Node, Scalar
-from sumformer.targets.parser import MAX_SOURCE, check_target_tree, parse
+from sumformer.targets.opaque import OpaqueTarget, opaque_target
+from sumformer.targets.parser import MAX_SOURCE, check_target_tree, parse, positioned
+from sumformer.targets.positions import check_positions, with_position, with_positions, without_position
 from sumformer.targets.printing import to_source
 from sumformer.targets.tree import Token
 from sumformer.targets.walk import normalise, postorder, reductions
@@ -22,12 +24,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Target:
-    """f(X)_i = e(x_i, {x_j}) on box^n for the n in `tokens`; `target(…)` builds one."""
+    """f(X)_i = e(x_i, {x_j}) on box^n for the n in `tokens`; `target(…)` builds one.
+
+    `positioned`: the last coordinate of token i is its position i ∈ {1, …, n}, so that f is equivariant in tokens
+    (x_i, i) and any function of the sequence of the x_i; it is appended to inputs of width d − 1.
+    """
 
     expression: Node
     d: int
     box: Box
     tokens: Tokens
+    positioned: bool = False
 
     def __post_init__(self) -> None:
         check_target_tree(self.expression)
@@ -35,6 +42,8 @@ class Target:
             raise TargetError(f"the expression is about tokens of width {token.d}, but d = {self.d}")
         if self.box.d != self.d:
             raise InputError(f"target: the box has {self.box.d} coordinates, but d = {self.d}")
+        if self.positioned:
+            check_positions(self.box, self.tokens)
         if self.tokens.symbolic:
             require_cancelling(self.expression)
         if self.tokens.minimum < self.least_tokens:
@@ -51,8 +60,20 @@ class Target:
         return to_source(self.expression)
 
     @property
+    def as_written(self) -> str:
+        """The source with the positions called i and j, where there are any."""
+        if not self.positioned:
+            return self.source
+        return to_source(self.expression, {part: name for name, part in positioned(self.d - 1).items()})
+
+    @property
     def width(self) -> int:
         return self.expression.width
+
+    @property
+    def input_box(self) -> Box:
+        """Where the tokens that are given lie: without their position."""
+        return without_position(self.box) if self.positioned else self.box
 
     @property
     def countless(self) -> Node:
@@ -70,6 +91,8 @@ class Target:
         """f(X), shape (batch, n, width), for X of shape (batch, n, d); the keywords as in `evaluate_tensor`."""
         from sumformer.targets.torch_evaluation import evaluate_tensor  # a parser's user need not load torch
 
+        if self.positioned and X.dim() == 3 and X.shape[-1] == self.d - 1:
+            X = with_positions(X, attention_mask)
         if X.dim() != 3 or X.shape[-1] != self.d:
             raise ShapeError("target", f"X of shape (batch, n, {self.d})", X.shape)
         if not X.is_floating_point():
@@ -87,28 +110,65 @@ class Target:
 
     def __repr__(self) -> str:
         n = str(self.tokens.minimum) if self.tokens.exact else "n"
-        kind = f"ℝ^{{{n}×{self.d}}} → ℝ^{{{n}×{self.width}}}"
-        return f'Target("{self.source}", {self.box.formula()}, {self.tokens.formula()}, {kind})'
+        box = self.input_box
+        kind = f"ℝ^{{{n}×{box.d}}} → ℝ^{{{n}×{self.width}}}"
+        place = f", i and j from 1 to {n}" if self.positioned else ""
+        return f'Target("{self.as_written}", {box.formula()}, {self.tokens.formula()}, {kind}{place})'
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _restore, (self.source, self.d, self.box, self.tokens)
+        return _restore, (self.source, self.d, self.box, self.tokens, self.positioned)
 
 
+@overload
 def target(
     expression: str | Node | Callable[[Node, Node], Scalar],
     *,
     n: str | int | Tokens = "any",
     d: int = 1,
     box: str | Box | None = None,
-) -> Target:
+    positions: bool = False,
+    lipschitz: None = None,
+) -> Target: ...
+
+
+@overload
+def target(
+    expression: Callable[[Tensor], Tensor],
+    *,
+    n: str | int | Tokens,
+    d: int = 1,
+    box: str | Box | None = None,
+    lipschitz: float,
+) -> OpaqueTarget: ...
+
+
+def target(
+    expression: Any,
+    *,
+    n: str | int | Tokens = "any",
+    d: int = 1,
+    box: str | Box | None = None,
+    positions: bool = False,
+    lipschitz: float | None = None,
+) -> Target | OpaqueTarget:
     """The target of a source text, a function of (x, y) that builds a tree, or a tree.
 
-    n: "any", 3, "3", "..1000"; box: "-1:1", "0:1,-2:2" or a `Box`, by default [0,1]^d.
+    n: "any", 3, "3", "..1000"; box: "-1:1", "0:1,-2:2" or a `Box`, by default [0,1]^d. With `positions` a source text
+    may use the places i (own) and j (the other's), 1 to n, and n is one number. With `lipschitz`, the expression is any
+    function of tensors (batch, n, d): it is tested, and its constant in the sup norm is an assumption.
     """
     if not isinstance(d, int) or isinstance(d, bool) or not 1 <= d <= MAX_WIDTH:
         raise InputError(f"target: expected a token width d from 1 to {MAX_WIDTH}, got {d!r}")
+    domain = Box.unit(d) if box is None else Box.parse(box, d) if isinstance(box, str) else box
+    tokens = n if isinstance(n, Tokens) else Tokens.parse(n)
+    if lipschitz is not None:
+        if positions or isinstance(expression, str | Node) or not callable(expression):
+            raise InputError("target: lipschitz=… is for a Python function of tensors; a formula's is computed")
+        return opaque_target(expression, tokens, d, domain, lipschitz)
     if isinstance(expression, str):
-        tree = parse(expression, d)
+        tree = parse(expression, d, positions=positions)
+    elif positions:
+        raise InputError("target: positions=True needs source text, in which i and j have a meaning")
     elif isinstance(expression, Node):
         tree = normalise(expression)
     elif callable(expression):
@@ -118,11 +178,12 @@ def target(
     check_target_tree(tree)
     if len(to_source(tree)) > MAX_SOURCE:
         raise TargetError(f"expected a canonical source of at most {MAX_SOURCE} characters, got {len(to_source(tree))}")
-    domain = Box.unit(d) if box is None else Box.parse(box, d) if isinstance(box, str) else box
-    tokens = n if isinstance(n, Tokens) else Tokens.parse(n)
     others = any(part.kind.endswith("_others") for part in reductions(tree))
-    return Target(tree, d, domain, tokens.at_least(2) if others else tokens)
+    tokens = tokens.at_least(2) if others else tokens
+    if positions:
+        return Target(tree, d + 1, with_position(domain, tokens), tokens, positioned=True)
+    return Target(tree, d, domain, tokens)
 
 
-def _restore(source: str, d: int, box: Box, tokens: Tokens) -> Target:
-    return Target(parse(source, d), d, box, tokens)
+def _restore(source: str, d: int, box: Box, tokens: Tokens, positioned: bool) -> Target:
+    return Target(parse(source, d), d, box, tokens, positioned)

@@ -57,6 +57,7 @@ class Built:
     assumptions: tuple[str, ...] = ASSUMPTIONS
     architecture: str = "sumformer"
     norm: str = "sup"
+    target: Target | None = None  # what the terms speak of, where it is written otherwise than what was asked for
 
     @property
     def total(self) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from math import comb
 from pathlib import Path
@@ -13,24 +13,28 @@ import torch
 from torch import Tensor
 
 from sumformer.certificates.certificate import CERTIFICATE_FILE, Certificate, sha256
-from sumformer.errors import InputError
+from sumformer.errors import InputError, RefusedError
 from sumformer.nn.inputs import check_tokens, keep_from_attention_mask, zero_padding
+from sumformer.nn.patterns.pattern import Pattern
+from sumformer.nn.positioned import Positioned
 from sumformer.nn.pretrained import CONFIG_FILE, WEIGHTS_FILE, PretrainedModule
 from sumformer.nn.token_sum import levels
 from sumformer.targets import Node, reductions
+from sumformer.targets.opaque import OpaqueTarget
 from sumformer.targets.target import Target
 from sumformer.targets.target import target as make_target
 from sumformer.theorems.alberti_2023.arithmetic import ARITHMETICS
 from sumformer.theorems.architectures import theorem
 from sumformer.theorems.built import Built
 from sumformer.theorems.routes import by_route
+from sumformer.theorems.saved_target import saved_target
 
 
 @dataclass(frozen=True)
 class Construction:
     """A target, the network that approximates it, and the proof of how well."""
 
-    target: Target
+    target: Target | OpaqueTarget
     network: Any  # a `ConstructedNetwork`
     certificate: Certificate
     seconds: float = 0.0
@@ -58,12 +62,13 @@ class Construction:
 
     def _check_tokens(self, X: Tensor, attention_mask: Tensor | None) -> None:
         """Shape, precision, and the box: padding may lie anywhere."""
-        check_tokens("construction", X, self.target.d)
+        box = self.target.input_box
+        check_tokens("construction", X, box.d)
         self._check_precision(X)
         keep = keep_from_attention_mask("construction", X, attention_mask)
-        if keep is None or not bool((self.target.box.contains(X) | ~keep).all()):
-            centre = X.new_tensor([float(c) for c in self.target.box.centre])
-            self.target.box.check(X if keep is None else torch.where(keep.unsqueeze(-1), X, centre))
+        if keep is None or not bool((box.contains(X) | ~keep).all()):
+            centre = X.new_tensor([float(c) for c in box.centre])
+            box.check(X if keep is None else torch.where(keep.unsqueeze(-1), X, centre))
 
     def _check_count(self, points: Tensor, weights: Tensor | None, attention_mask: Tensor | None) -> None:
         """The number of tokens is one the certificate speaks of, and padding does not deepen the summation tree."""
@@ -97,7 +102,10 @@ class Construction:
     def _refuse_others(self) -> None:
         if not hasattr(self.network, "summarise"):
             raise InputError(f"sources and weights need a sum over tokens; a {self.certificate.architecture} has lists")
-        if any(r.kind.endswith("others") for r in reductions(self.target.expression)):
+        f = self.target
+        if getattr(self.network, "own_among_sources", False):
+            raise InputError("this network takes the own token out of the sum: queries must be the sources")
+        if isinstance(f, Target) and any(r.kind.endswith("others") for r in reductions(f.expression)):
             raise InputError("sum_others and mean_others leave out the own token: queries must be the sources")
 
     def save(self, directory: str | Path) -> None:
@@ -119,12 +127,14 @@ class Construction:
 
 
 def construct(
-    target: Target | Node | str,
+    target: Target | OpaqueTarget | Node | str,
     epsilon: float,
     *,
     architecture: str = "sumformer",
     route: str | None = None,
     dtype: str = "float64",
+    p: float | None = None,
+    pattern: Pattern | None = None,
     options: Mapping[str, Any] | None = None,
     **domain: Any,
 ) -> Construction:
@@ -132,11 +142,12 @@ def construct(
 
     `architecture` is one of `ARCHITECTURES`; `route` forces a proof of A 4.1, else the first that meets ε is taken.
     `dtype` is "float64", "float32", or "mixed" (float32 in and out, float64 inside). A string or tree takes the
-    keywords of `sumformer.target`: n, d, box. `options` go to the architecture's theorem (prefer, p, pattern).
+    keywords of `sumformer.target`: n, d, box, positions. `options` go to the architecture's theorem (prefer);
+    `p` is that of d_p and `pattern` the connections, for the deep and the sparse Transformer.
     """
     start = time.perf_counter()
-    f = target if isinstance(target, Target) else make_target(target, **domain)
-    if isinstance(target, Target) and domain:
+    f = target if isinstance(target, Target | OpaqueTarget) else make_target(target, **domain)
+    if isinstance(target, Target | OpaqueTarget) and domain:
         raise TypeError(f"construct: a Target has its own domain; unexpected {', '.join(domain)}")
     if not 0 < epsilon < float("inf"):
         raise InputError(f"construct: expected 0 < ε < ∞, got {epsilon}")
@@ -145,27 +156,39 @@ def construct(
         raise InputError(f"construct: expected dtype in {tuple(ARITHMETICS)}, got {dtype!r}")
     arithmetic = ARITHMETICS[name]
     passed_over: tuple[str, ...] = ()
+    given = {"p": p, "pattern": pattern}
+    options = {**(options or {}), **{key: value for key, value in given.items() if value is not None}}
     if architecture == "sumformer":
         if options:
             raise InputError(f"construct: a sumformer takes no options, got {', '.join(options)}")
         built, passed_over = by_route(f, epsilon, arithmetic, route)
+    elif isinstance(f, OpaqueTarget):
+        raise RefusedError("a function without a formula can only become a sumformer, by route grid")
     else:
-        built = theorem(architecture)(f, epsilon, arithmetic, route=route, **(options or {}))
+        built = theorem(architecture)(f, epsilon, arithmetic, route=route, **options)
+    if f.positioned and not built.constants.get("positions"):
+        built = replace(built, network=Positioned(built.network), constants={**built.constants, "positions": True})
     return Construction(
-        f, built.network, _certificate(f, epsilon, name, built), time.perf_counter() - start, passed_over
+        f,
+        built.network,
+        _certificate(built.target or f, epsilon, name, built),
+        time.perf_counter() - start,
+        passed_over,
     )
 
 
-def load(directory: str | Path) -> Construction:
-    """Read back what `save` wrote; the claim is not re-checked here (`verify` does that)."""
+def load(directory: str | Path, *, function: Callable[[Tensor], Tensor] | None = None) -> Construction:
+    """Read back what `save` wrote; the claim is not re-checked here (`verify` does that).
+
+    A target without a formula is saved by name only: give its `function` again to evaluate it and its network.
+    """
     folder = Path(directory)
     certificate = Certificate.read(folder / CERTIFICATE_FILE)
     network: Any = PretrainedModule.from_pretrained(folder).requires_grad_(False)
-    f = make_target(certificate.target, n=certificate.tokens, d=certificate.d, box=certificate.box)
-    return Construction(f, network, certificate)
+    return Construction(saved_target(certificate, network, function), network, certificate)
 
 
-def _certificate(f: Target, epsilon: float, arithmetic: str, built: Built) -> Certificate:
+def _certificate(f: Target | OpaqueTarget, epsilon: float, arithmetic: str, built: Built) -> Certificate:
     return Certificate(
         target=f.source,
         d=f.d,

@@ -8,6 +8,7 @@ from importlib.util import find_spec
 from typing import Any
 
 from sumformer.errors import DomainError, InputError, RefusedError
+from sumformer.targets.opaque import OpaqueTarget
 from sumformer.targets.target import Target
 from sumformer.theorems.alberti_2023.arithmetic import Arithmetic
 from sumformer.theorems.built import Built, Estimate
@@ -23,8 +24,14 @@ _ROUTES = {
 ROUTES = tuple(name for name, (module, _) in _ROUTES.items() if find_spec(_HOME + module) is not None)
 
 
-def by_route(f: Target, epsilon: float, arithmetic: Arithmetic, route: str | None) -> tuple[Built, tuple[str, ...]]:
+def by_route(
+    f: Target | OpaqueTarget, epsilon: float, arithmetic: Arithmetic, route: str | None
+) -> tuple[Built, tuple[str, ...]]:
     """The network of the forced route, or of the first that meets ε, and why earlier ones were passed over."""
+    if isinstance(f, OpaqueTarget):
+        if route not in (None, "grid"):
+            raise RefusedError(f"route {route} needs a formula", ["a function without one can take route grid only"])
+        route = "grid"
     if route is not None:
         if route not in ROUTES:
             raise InputError(f"construct: expected route in {ROUTES}, got {route!r}")

@@ -7,9 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from sumformer.targets.opaque import OpaqueTarget
+
 if TYPE_CHECKING:
     from sumformer.certificates.attack import AttackResult
     from sumformer.certificates.checker import Verification
+    from sumformer.certificates.quadrature import Quadrature
 
 
 @dataclass(frozen=True)
@@ -17,7 +20,7 @@ class Verdict:
     """What the checker recomputed, and what the attack found: `refuted` if its error exceeds the claim."""
 
     proof: Verification
-    attack: AttackResult | None
+    attack: AttackResult | Quadrature | None  # d_p is measured rather than attacked
     refuted: bool
     seconds: float
 
@@ -29,18 +32,30 @@ class Verdict:
         return self.verified
 
 
+def _by_name_only(target: object) -> bool:
+    """Whether the folder keeps only the name of a function without a formula, which then cannot be attacked."""
+    return isinstance(target, OpaqueTarget) and target.function is None
+
+
 def verify(directory: str | Path, *, attack: bool = True) -> Verdict:
     """Re-derive the bound from the saved weights without the constructor's code, then try to break it."""
     from sumformer.certificates.attack import attack as run_attack
     from sumformer.certificates.attack import violation
     from sumformer.certificates.checker import check
+    from sumformer.certificates.quadrature import quadrature
     from sumformer.theorems.construction import load
 
     start = time.perf_counter()
     proof = check(directory)
-    found, refuted = None, False
-    if attack and proof.verified:
-        construction = load(directory)
-        found = run_attack(construction.target, construction.network)
-        refuted = found.worst > proof.claimed and violation(found, proof.claimed)[0]
+    found: AttackResult | Quadrature | None = None
+    refuted = False
+    construction = load(directory) if attack and proof.verified else None
+    if construction is not None and not _by_name_only(construction.target):
+        p = construction.certificate.p
+        if p is not None:
+            found = quadrature(construction.target, construction.network, p)
+            refuted = found.refutes(proof.claimed)
+        else:
+            found = run_attack(construction.target, construction.network)
+            refuted = found.worst > proof.claimed and violation(found, proof.claimed)[0]
     return Verdict(proof, found, refuted, time.perf_counter() - start)

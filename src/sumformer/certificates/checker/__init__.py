@@ -19,6 +19,7 @@ _CHECKERS = {
     "ExpressionSumformer": "checking",
     "SymmetricSumformer": "symmetric.checking",
     "GridSumformer": "grid.checking",
+    "OpaqueGridSumformer": "opaque.checking",
     "Positioned": "positions.checking",
     "CompiledTransformer": "compiled.checking",
     "DeepTransformer": "deep.checking",

@@ -6,6 +6,7 @@ All bounds are relative to Σ_j |b(y_j)|/n, which is what `mean |b|` stands for.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 from math import prod
 
@@ -24,6 +25,35 @@ def combine(*parts: float) -> float:
     return out
 
 
+def point_error(a: Arithmetic, centre: Fraction, radius: Fraction) -> float:
+    """|t̂ − t| for t̂ = clamp(fl(fl(z − ĉ)·r̂)), t = (z − c)/r ∈ [−1, 1]; r̂ is the stored 1/r.
+
+    t̂ = ((z − c) + (c − ĉ))/r · (1+δ₁)(1+δ₂)(1+δ₃) before clamping, with c − ĉ and δ₂ = r·r̂ − 1 known; clamping
+    moves t̂ towards t. Underflow adds tiny/r and tiny.
+    """
+    r = float(radius)
+    shift = a.constant_error(centre) / r
+    relative = combine(a.u, a.u, a.constant_error(1 / radius) * r)
+    return relative + shift * (1 + relative) + 2 * a.tiny * (1 + 1 / r)
+
+
+def table_error(a: Arithmetic, centre: Fraction, radius: Fraction, degree: int) -> Floats:
+    """τ_k ≥ |T̂_k − T_k(t)|, 0 ≤ k ≤ degree.
+
+    |T_k(t̂) − T_k(t)| ≤ k²|t̂ − t| on [−1, 1]. The recurrence T̂_{k+1} = fl(fl(2t̂ T̂_k) − T̂_{k−1}) has local errors
+    ≤ ε = u(2 + 1)(1 + largest error) + 2·tiny, propagated by the second-kind polynomials, |U_m| ≤ m + 1: after k
+    steps Σ_{j=2}^k (k − j + 1) ε = ε·k(k−1)/2.
+    """
+    k = np.arange(degree + 1, dtype=np.float64)
+    steps = k * (k - 1) / 2
+    growth = 3 * a.u * float(steps.max())
+    if growth > 0.25:
+        return np.full(degree + 1, np.inf)
+    largest = growth / (1 - growth) * (1 + 1e-9) + 1e-30
+    local = 3 * a.u * (1 + a.u) * (1 + largest) + 2 * a.tiny
+    return k**2 * point_error(a, centre, radius) + steps * local
+
+
 @dataclass(frozen=True)
 class FeatureRounding:
     """The rounding of N's sums: `net` in `arithmetic`, coefficient matrices `weights`, at most `tokens` tokens."""
@@ -33,32 +63,9 @@ class FeatureRounding:
     weights: tuple[Floats, ...]
     tokens: int
 
-    def point_error(self, c: int) -> float:
-        """|t̂ − t| for t̂ = clamp(fl(fl(z − ĉ)·r̂)), t = (z − c)/r ∈ [−1, 1]; r̂ is the stored 1/r.
-
-        t̂ = ((z − c) + (c − ĉ))/r · (1+δ₁)(1+δ₂)(1+δ₃) before clamping, with c − ĉ and δ₂ = r·r̂ − 1 known; clamping
-        moves t̂ towards t. Underflow adds tiny/r and tiny.
-        """
-        a, r = self.arithmetic, float(self.net.radius[c])
-        shift = a.constant_error(self.net.centre[c]) / r
-        relative = combine(a.u, a.u, a.constant_error(1 / self.net.radius[c]) * r)
-        return relative + shift * (1 + relative) + 2 * a.tiny * (1 + 1 / r)
-
     def table_error(self, c: int, degree: int) -> Floats:
-        """τ_k ≥ |T̂_k − T_k(t)|, 0 ≤ k ≤ degree.
-
-        |T_k(t̂) − T_k(t)| ≤ k²|t̂ − t| on [−1, 1]. The recurrence T̂_{k+1} = fl(fl(2t̂ T̂_k) − T̂_{k−1}) has local errors
-        ≤ ε = u(2 + 1)(1 + largest error) + 2·tiny, propagated by the second-kind polynomials, |U_m| ≤ m + 1: after k
-        steps Σ_{j=2}^k (k − j + 1) ε = ε·k(k−1)/2.
-        """
-        a, k = self.arithmetic, np.arange(degree + 1, dtype=np.float64)
-        steps = k * (k - 1) / 2
-        growth = 3 * a.u * float(steps.max())
-        if growth > 0.25:
-            return np.full(degree + 1, np.inf)
-        largest = growth / (1 - growth) * (1 + 1e-9) + 1e-30
-        local = 3 * a.u * (1 + a.u) * (1 + largest) + 2 * a.tiny
-        return k**2 * self.point_error(c) + steps * local
+        """τ_k of coordinate c, 0 ≤ k ≤ degree."""
+        return table_error(self.arithmetic, self.net.centre[c], self.net.radius[c], degree)
 
     def tree_depth(self) -> int:
         """Additions above one token: in a group any order, group − 1, on every level that n tokens need.

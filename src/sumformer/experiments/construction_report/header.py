@@ -38,7 +38,7 @@ def statement(construction: Construction) -> str:
     """The sentence that is certified; the total is rounded up."""
     certificate, target = construction.certificate, construction.target
     return (
-        f"For {_tokens(target.tokens)} and every X in {_box(target.box)}: "
+        f"For {_tokens(target.tokens)} and every X in {_box(target.input_box)}: "
         f"‖f(X) − N(X)‖<sub>∞</sub> ≤ <strong>{escape(rounded_up(certificate.total))}</strong> "
         f"≤ ε = {escape(nearest(certificate.epsilon, 6))}"
     )
@@ -53,7 +53,7 @@ def _facts(construction: Construction) -> list[tuple[str, str]]:
     from sumformer import __version__
 
     certificate, target, network = construction.certificate, construction.target, construction.network
-    proof = construction.proof_latent_dimension
+    proof, box = construction.proof_latent_dimension, target.input_box
     beside = (
         "the proof's C(n+d, d) − 1 grows with n" if proof is None else f"the proof's C(n+d, d) − 1 = {_large(proof)}"
     )
@@ -63,7 +63,7 @@ def _facts(construction: Construction) -> list[tuple[str, str]]:
         ("Latent dimension", f"d' = <strong>{count(certificate.latent_dimension)}</strong> ({escape(beside)})"),
         ("Parameters", count(parameters)),
         ("Arithmetic", escape(ARITHMETIC.get(certificate.arithmetic, certificate.arithmetic))),
-        ("Tokens", f"each in {_box(target.box, power='')}, d = {target.d}; {escape(_count_range(target.tokens))}"),
+        ("Tokens", f"each in {_box(box, power='')}, d = {box.d}; {escape(_count_range(target.tokens))}"),
         ("Output", f"{target.width} per token"),
     ]
     if construction.seconds > 0:

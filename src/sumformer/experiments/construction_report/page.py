@@ -104,7 +104,9 @@ def _slices(construction: Construction) -> str:
 
 def _degrees(construction: Construction) -> str:
     title = "Degree against bound"
-    kernels = construction.certificate.constants["kernels"]
+    kernels = construction.certificate.constants.get("kernels")
+    if kernels is None:
+        return section("degrees", title, paragraph(f"Route {construction.certificate.route} has no kernels to cut."))
     if not kernels:
         return section("degrees", title, paragraph("Nothing is interpolated: the error is rounding only."))
     curves = degrees.run(construction)

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from sumformer.targets import reductions
 from sumformer.targets.domain import Box, Tokens
+from sumformer.targets.opaque import OpaqueTarget
 from sumformer.targets.target import Target
 from sumformer.theorems.construction import Construction
 
@@ -83,14 +84,15 @@ def run(construction: Construction) -> Slices:
     f, certificate = construction.target, construction.certificate
     n = _tokens(f.tokens)
     work = n * n if _leaves_out_own(f) else n
-    free = min(f.d, 2)
+    d = f.input_box.d
+    free = min(d, 2)
     fewest, most = POINTS[free]
     points = min(most, math.floor((WORK / work) ** (1 / free)))
-    head = (n, f.d, f.width)
+    head = (n, d, f.width)
     tail = (certificate.total, certificate.epsilon)
     if points < fewest:
         return Slices(*head, (), *tail, reason=f"n = {n} tokens for every point of a picture are too many to draw here")
-    low, high = corners(f.box, construction.network.outside)
+    low, high = corners(f.input_box, construction.network.outside)
     slices = []
     for context, others in _contexts(n - 1, low, high):
         axes = tuple(torch.linspace(0, 1, points, dtype=torch.float64) for _ in range(free))
@@ -98,7 +100,7 @@ def run(construction: Construction) -> Slices:
         own = ((low + high) / 2).clamp(low, high).repeat(*(points,) * free, 1)
         for c, column in enumerate(torch.meshgrid(*axes, indexing="ij")):
             own[..., c] = column
-        values = _evaluate(construction, own.reshape(-1, f.d), others)
+        values = _evaluate(construction, own.reshape(-1, d), others)
         exact, network = (v.reshape(own.shape[:-1]) for v in values)
         slices.append(Slice(context, others, axes, exact, network))
     return Slices(*head, tuple(slices), *tail)
@@ -122,8 +124,8 @@ def _tokens(tokens: Tokens) -> int:
     return min(max(TOKENS, tokens.minimum), tokens.maximum)
 
 
-def _leaves_out_own(f: Target) -> bool:
-    return any(part.kind.endswith("_others") for part in reductions(f.expression))
+def _leaves_out_own(f: Target | OpaqueTarget) -> bool:
+    return isinstance(f, Target) and any(part.kind.endswith("_others") for part in reductions(f.expression))
 
 
 def _contexts(m: int, low: Tensor, high: Tensor) -> list[tuple[str, Tensor]]:
@@ -147,14 +149,16 @@ def _between(t: Tensor, low: Tensor, high: Tensor) -> Tensor:
 def _evaluate(construction: Construction, own: Tensor, others: Tensor) -> tuple[Tensor, Tensor]:
     """f and N, component 0, at the token `own[g]` among `others`, for every g; f in float64 at the same tokens."""
     f, network = construction.target, construction.network
-    whole = _leaves_out_own(f)
+    sums = hasattr(network, "summarise")
+    whole = not sums or _leaves_out_own(f)
     n = len(others) + 1
     exact, approximate = [], []
     for x in torch.split(own, max(1, min(128, 2**17 // n))):
         query = x[:, None]
         X = torch.cat([query, others.expand(len(x), -1, -1)], dim=1)
         wide = X.double()
-        value = f(wide)[:, 0] if whole else f(query.double(), sources=wide)[:, 0]
+        value = f(wide)[:, 0] if whole or isinstance(f, OpaqueTarget) else f(query.double(), sources=wide)[:, 0]
         exact.append(value[:, 0])
-        approximate.append(network.apply(query, network.summarise(X))[:, 0, 0].double())
+        N = network.apply(query, network.summarise(X)) if sums else network(X)
+        approximate.append(N[:, 0, 0].double())
     return torch.cat(exact), torch.cat(approximate)

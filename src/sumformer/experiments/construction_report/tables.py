@@ -15,6 +15,10 @@ from sumformer.theorems.construction import Construction
 
 def tables(construction: Construction) -> list[str]:
     """What the network is made of, folded."""
+    if not hasattr(construction.network, "channels"):
+        constants = construction.certificate.constants.items()
+        rows = [[escape(name), escape(str(value)[:200])] for name, value in constants if name != "why"]
+        return [details("Constants of the route", table(("name", "value"), rows))]
     return [
         details("Kernels: what is interpolated", kernels(construction)),
         details("Channels and reductions: what is summed", channels(construction), reductions(construction)),
@@ -23,7 +27,7 @@ def tables(construction: Construction) -> list[str]:
 
 def kernels(construction: Construction) -> str:
     """A row per kernel, with the constants of the certificate."""
-    constants = construction.certificate.constants["kernels"]
+    constants = construction.certificate.constants.get("kernels")
     if not constants:
         return paragraph("None: nothing is interpolated.")
     head = ("kernel K", "coordinates", "degree", "interpolation degree", "ρ", "M", "range", "remainder", "dropped")

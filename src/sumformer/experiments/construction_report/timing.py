@@ -26,6 +26,7 @@ from sumformer.experiments.construction_report.numbers import count, duration, n
 from sumformer.experiments.construction_report.slices import corners
 from sumformer.targets import reductions
 from sumformer.targets.domain import Tokens
+from sumformer.targets.target import Target
 from sumformer.targets.torch_evaluation import own_parts
 from sumformer.theorems.construction import Construction
 
@@ -60,14 +61,13 @@ class Timing:
 def run(construction: Construction, budget: float) -> Timing:
     """Doubling n: f until its repetitions would take more than budget/4, N up to 2^17; each within half the budget."""
     f, network = construction.target, construction.network
-    own = own_parts(f.expression)
-    pairwise = any(part.body in own for part in reductions(f.expression))
+    pairwise = isinstance(f, Target) and _pairwise(f)
     ns = counts(f.tokens)
-    low, high = corners(f.box, network.outside)
+    low, high = corners(f.input_box, network.outside)
     generator = torch.Generator().manual_seed(0)
 
     def tokens(n: int) -> Tensor:
-        t = torch.rand(1, n, f.d, generator=generator, dtype=torch.float64)
+        t = torch.rand(1, n, f.input_box.d, generator=generator, dtype=torch.float64)
         return (low.double() + t * (high.double() - low.double())).to(low.dtype).clamp(low, high)
 
     feasible = [n for n in ns if not pairwise or n * n <= MOST_PAIRS]
@@ -79,6 +79,12 @@ def run(construction: Construction, budget: float) -> Timing:
         dtype=str(network.outside).removeprefix("torch."),
         threads=torch.get_num_threads(),
     )
+
+
+def _pairwise(f: Target) -> bool:
+    """Whether x and y meet in a term of f."""
+    own = own_parts(f.expression)
+    return any(part.body in own for part in reductions(f.expression))
 
 
 def counts(tokens: Tokens) -> list[int]:

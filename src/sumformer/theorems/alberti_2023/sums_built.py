@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 from sumformer.certificates.certificate import ErrorTerm
-from sumformer.errors import RefusedError
+from sumformer.errors import DomainError, RefusedError
 from sumformer.targets import Node, to_source
 from sumformer.targets.target import Target
 from sumformer.theorems.alberti_2023.arithmetic import Arithmetic
 from sumformer.theorems.alberti_2023.build import build
+from sumformer.theorems.alberti_2023.decomposition import decompose
+from sumformer.theorems.alberti_2023.position_tables import tabulated
 from sumformer.theorems.alberti_2023.sums_route import SumsResult, sums_route
-from sumformer.theorems.built import ROUNDING_SLACK, SLACK, Built
+from sumformer.theorems.built import ROUNDING_SLACK, SLACK, Built, Estimate
 
 
 def exact(f: Target, epsilon: float, arithmetic: Arithmetic) -> Built:
@@ -26,7 +29,7 @@ def exact(f: Target, epsilon: float, arithmetic: Arithmetic) -> Built:
 
 def sums(f: Target, epsilon: float, arithmetic: Arithmetic) -> Built:
     """h(x_i, Σ_j k(x_i, x_j), …): what mixes x and y is interpolated, the rest is computed as written."""
-    result = sums_route(f, epsilon, arithmetic)
+    result, written = _plain_or_tabulated(f, epsilon, arithmetic)
     constants = {
         "grouping": result.grouping,
         "kernels": [_kernel_constants(result, kernel) for kernel in result.plan.kernels],
@@ -37,8 +40,45 @@ def sums(f: Target, epsilon: float, arithmetic: Arithmetic) -> Built:
         why=_why(result),
         terms=_terms(result, epsilon),
         latent_dimension=result.plan.latent_dimension,
-        constants=constants,
+        constants=constants if written is f else {**constants, "written": f.source},
+        target=None if written is f else written,
     )
+
+
+def _plain_or_tabulated(f: Target, epsilon: float, arithmetic: Arithmetic) -> tuple[SumsResult, Target]:
+    """The target as it is; failing that, its factors of the positions i and j as tables, which changes no value."""
+    try:
+        return sums_route(f, epsilon, arithmetic), f
+    except (RefusedError, DomainError) as refusal:
+        for table in tabulated(f) if f.positioned else ():
+            try:
+                return sums_route(table, epsilon, arithmetic), table
+            except (RefusedError, DomainError):
+                continue
+        raise refusal from None
+
+
+def exact_estimate(f: Target, epsilon: float, arithmetic: Arithmetic) -> Estimate:
+    """As `sums_estimate`, for polynomials only."""
+    try:
+        polynomial = decompose(f.countless, f.box, "split").polynomial
+    except (RefusedError, DomainError) as error:
+        return Estimate(False, str(error).replace("\n  - ", "; "))
+    return sums_estimate(f, epsilon, arithmetic) if polynomial else Estimate(False, "not a polynomial with sums")
+
+
+def sums_estimate(f: Target, epsilon: float, arithmetic: Arithmetic) -> Estimate:
+    """The plan of the route with its bound, which is what takes its time; no network is built."""
+    start = time.perf_counter()
+    try:
+        result = sums_route(f, epsilon, arithmetic)
+    except RefusedError as refusal:
+        return Estimate(False, str(refusal).replace("\n  - ", "; "), reachable=refusal.reachable)
+    except DomainError as error:
+        return Estimate(False, str(error))
+    seconds = time.perf_counter() - start
+    terms = sum(int((plan.truncation.coefficients != 0).sum()) for plan in result.plan.kernels.values())
+    return Estimate(True, _why(result), result.plan.latent_dimension, terms, seconds, result.split.total)
 
 
 def _why(result: SumsResult) -> str:

@@ -1,0 +1,233 @@
+"""check(directory) for a deep network: (∫ ‖f − N‖_p^p)^{1/p} ≤ cells + equal cells + ramps, from the saved weights.
+
+0. integrity        hashes; certificate, configuration and weights fit together
+1. quantiser        which inputs are taken to their cells exactly: all but a share of each
+2. simulation       what the network writes for every choice of cells, exactly; where that is not proved, its range
+3. integral         sup |f − N| on the parts of each cell, in intervals, summed
+4. verified         iff nothing failed and the sum ≤ total ≤ ε
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import replace
+from itertools import combinations_with_replacement, product
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sumformer.certificates.certificate import CERTIFICATE_FILE, Certificate
+from sumformer.certificates.checker.claims import hash_failures
+from sumformer.certificates.checker.deep.cell_values import Ints, on_cells
+from sumformer.certificates.checker.deep.files import Attention, Floats, Network, read_deep_network
+from sumformer.certificates.checker.deep.quantiser import Quantiser, read_quantiser
+from sumformer.certificates.checker.deep.read_out import output_range
+from sumformer.certificates.checker.deep.simulation import simulate
+from sumformer.certificates.checker.files import read_certificate, read_weights
+from sumformer.certificates.checker.interval import ASSUMPTION
+from sumformer.certificates.checker.saved_target import read_target
+from sumformer.certificates.checker.verification import Unproved, Verification
+from sumformer.errors import FileFormatError, SumformerError
+from sumformer.targets.target import Target
+
+NAMES = ("cells", "tokens in equal cells", "ramps")
+CLAIMED = (*NAMES, "softmax", "rounding", "the target itself")
+Booleans = NDArray[np.bool_]
+MOST_ROWS = 400_000
+SUMMED = 1 + 1e-9
+
+
+def check(directory: str | Path) -> Verification:
+    """Verify a folder written by `Construction.save`; files that cannot be read are a `FileFormatError`."""
+    start, folder = time.perf_counter(), Path(directory)
+    c = read_certificate(folder)
+    network = read_deep_network(folder, read_weights(folder))
+    f = _target(folder, c)
+    failures = hash_failures(folder, c) + _field_failures(c, f, network)
+    parts = (math.inf, math.inf, math.inf)
+    if not failures:
+        try:
+            with np.errstate(all="ignore"):
+                parts = _parts(c, f, network)
+        except Unproved as why:
+            failures.append(f"proof: {why}")
+        except (ArithmeticError, MemoryError, ValueError, IndexError) as error:
+            failures.append(f"proof: it cannot be carried out ({type(error).__name__}: {error})")
+    total = math.fsum(parts) * SUMMED if all(map(math.isfinite, parts)) else math.inf
+    if not failures and not total <= c.total:
+        failures.append(f"total: {c.total:.6g} is claimed, {total:.6g} found")
+    return Verification(
+        verified=not failures and total <= c.total <= c.epsilon,
+        bound=total,
+        claimed=float(c.total),
+        epsilon=float(c.epsilon),
+        terms=tuple(zip(NAMES, parts, strict=True)),
+        failures=tuple(failures),
+        assumptions=(*c.assumptions, ASSUMPTION),
+        seconds=time.perf_counter() - start,
+    )
+
+
+def _target(folder: Path, c: Certificate) -> Target:
+    f = read_target(folder, c)
+    try:
+        return replace(f, positioned=True) if c.constants.get("positions") is True else f
+    except SumformerError as error:
+        raise FileFormatError(folder / CERTIFICATE_FILE, f"its positions do not make sense ({error})") from error
+
+
+def _field_failures(c: Certificate, f: Target, network: Network) -> list[str]:
+    out = []
+    if (
+        not f.tokens.exact
+        or f.tokens.minimum != network.n
+        or f.input_box.d != network.d
+        or len(network.head) != f.width
+    ):
+        out.append("target: its tokens or widths are not the network's")
+    if c.arithmetic != "float64" or c.latent_dimension != network.width:
+        out.append("arithmetic, latent_dimension: not those of the network")
+    if c.norm.startswith("d_") is False or c.norm[2:] not in (repr(_power(c)), repr(_power(c)).removesuffix(".0")):
+        out.append(f"norm: {c.norm!r} is not d_p for the recorded p")
+    if any(t.name not in CLAIMED or not 0 <= t.bound < math.inf for t in c.terms):
+        out.append("terms: an unknown name, or a bound that is no number ≥ 0")
+    total = math.fsum(t.bound for t in c.terms)
+    if not 0 <= c.total < math.inf or not abs(total - c.total) <= 1e-12 * abs(total):
+        out.append(f"total: {c.total} is not the sum {total} of the terms")
+    if not c.total <= c.epsilon < math.inf:
+        out.append(f"epsilon: the total {c.total} is not ≤ ε = {c.epsilon}")
+    for needed in ("exp is 1 at 0 and 0 below", "IEEE"):
+        if not any(needed in assumption for assumption in c.assumptions):
+            out.append(f"assumptions: the one with {needed!r} is missing, on which the proof relies")
+    return out
+
+
+def _power(c: Certificate) -> float:
+    p = c.constants.get("p")
+    return float(p) if isinstance(p, int | float) and not isinstance(p, bool) and 1 <= p < 1e6 else math.nan
+
+
+def _parts(c: Certificate, f: Target, network: Network) -> tuple[float, float, float]:
+    """The three terms of the bound."""
+    q, s, p = (_whole(c, "cells", least=0), _whole(c, "parts"), _power(c))
+    sides = [float(high - low) * SUMMED for low, high in zip(f.input_box.lower, f.input_box.upper, strict=True)]
+    volume = math.prod(sides) ** network.n * SUMMED
+    if not network.layers:
+        return _zero(f, network, s, p, volume), 0.0, 0.0
+    quantiser = read_quantiser(network, f.input_box, q)
+    low, high = output_range(network, q * (1 if quantiser.places is None else network.n))
+    cells, values, sure = _written(network, quantiser, f.positioned)
+    apart, equal, reach = _integrals(f, cells, values, sure, (low, high), q, s, p)
+    if quantiser.places is not None:  # every choice of cells has values of its own
+        apart, equal = apart + equal, 0.0
+    measure = min(1.0, network.n * network.d * quantiser.share)
+    ramps = volume * measure * network.n * float((reach**p).sum())
+    roots = [(volume * part * SUMMED) ** (1 / p) * SUMMED for part in (apart, equal)]
+    return roots[0], roots[1], float(ramps ** (1 / p)) * SUMMED
+
+
+def _written(network: Network, quantiser: Quantiser, listed: bool) -> tuple[Ints, Floats, Booleans]:
+    """Sorted choices of cells (m, n), what N gives for each (m, n, outputs), and whether that is proved.
+
+    Without positions the network is equivariant, so sorted choices are all. With them every order is run, and must give
+    the sorted one's values in its own order, unless the target is of sequences (`listed`): then all orders stand.
+    """
+    n, q, d = network.n, quantiser.q, network.d
+    count = q**d
+    rows = _choices(count, n, listed)
+    if quantiser.places is None:
+        if listed:
+            raise Unproved("the target knows the places of its tokens, the network does not")
+        if not all(layer.who.all() for layer in network.layers if isinstance(layer, Attention)):
+            raise Unproved("without positions every token must attend to all: else orders of the tokens differ")
+        state = simulate(network, _start(network, quantiser, rows), 1)
+        return rows, state.z @ network.head.T, state.sure
+    every = _choices(count, n, True)
+    state = simulate(network, _start(network, quantiser, every), 1)
+    values, powers = state.z @ network.head.T, count ** np.arange(n - 1, -1, -1)
+    if listed:
+        return every, values, state.sure
+    order = np.argsort(every, axis=1, kind="stable")
+    home = np.take_along_axis(every, order, 1) @ powers
+    sorted_values = values[home]
+    if not bool((np.take_along_axis(values, order[:, :, None], 1) == sorted_values).all()):
+        raise Unproved("the network's values depend on the order of the tokens, the target's do not")
+    sure = np.ones(len(every), dtype=np.bool_)
+    np.logical_and.at(sure, home, state.sure)
+    at = rows @ powers
+    return rows, values[at], sure[at]
+
+
+def _start(network: Network, quantiser: Quantiser, rows: Ints) -> Floats:
+    start = np.zeros((*rows.shape, network.width))
+    for i in range(network.d):
+        start[..., i] = (rows // quantiser.q**i) % quantiser.q
+        if quantiser.places is not None:
+            start[..., i] += quantiser.q * np.array(quantiser.places)
+    return start
+
+
+def _integrals(
+    f: Target,
+    cells: Ints,
+    values: Floats,
+    sure: Booleans,
+    ends: tuple[Floats, Floats],
+    q: int,
+    s: int,
+    p: float,
+) -> tuple[float, float, Floats]:
+    """∫ ‖f − N‖^p per unit of volume where cells differ and where some agree, and the range of |f − N|."""
+    n, d, fine = cells.shape[1], f.input_box.d, q * s
+    rows = _choices(fine**d, n, f.positioned)
+    low, high = on_cells(f, rows, fine)
+    coarse = sum(((rows // fine**i) % fine) // s * q**i for i in range(d))
+    powers = (q**d) ** np.arange(n - 1, -1, -1)
+    order = np.argsort(np.zeros_like(coarse) if f.positioned else coarse, axis=1, kind="stable")
+    row = np.searchsorted(cells @ powers, np.take_along_axis(np.asarray(coarse), order, 1) @ powers)
+    written = np.take_along_axis(values[row], np.argsort(order, axis=1)[:, :, None], 1)
+    gap = np.maximum(high - written, written - low)
+    reach = np.maximum(high.max((0, 1)) - ends[0], ends[1] - low.min((0, 1))) * SUMMED
+    gap = np.where(sure[row][:, None, None], np.nextafter(gap, np.inf), reach)
+    weight = _orders(rows, f.positioned) / float(fine) ** (d * n)
+    sums = (np.maximum(gap, 0.0) ** p).sum((1, 2)) * weight
+    equal = (np.diff(np.sort(np.asarray(coarse), axis=1), axis=1) == 0).any(1)
+    return float(sums[~equal].sum()) * SUMMED, float(sums[equal].sum()) * SUMMED, np.asarray(reach)
+
+
+def _zero(f: Target, network: Network, s: int, p: float, volume: float) -> float:
+    """The network without layers whose head is 0."""
+    if np.any(network.head != 0):
+        raise Unproved("a network without layers should be 0")
+    d, n = f.input_box.d, network.n
+    rows = _choices(s**d, n, f.positioned)
+    low, high = on_cells(f, rows, s)
+    powers = (np.maximum(np.abs(low), np.abs(high)) ** p).sum((1, 2)) * _orders(rows, f.positioned)
+    return float((powers.sum() / float(s) ** (d * n) * volume * SUMMED) ** (1 / p)) * SUMMED
+
+
+def _choices(count: int, n: int, listed: bool) -> Ints:
+    """Multisets of n of `count` cells, sorted; or all lists of them."""
+    number = count**n if listed else math.comb(count + n - 1, n)
+    if number > MOST_ROWS:
+        raise Unproved(f"{number} choices of cells; at most {MOST_ROWS} are looked at")
+    every = product(range(count), repeat=n) if listed else combinations_with_replacement(range(count), n)
+    return np.array(list(every), dtype=np.int64).reshape(-1, n)
+
+
+def _orders(rows: Ints, listed: bool) -> Floats:
+    """n!/Π m!, or 1 for a list."""
+    out, run = np.full(len(rows), float(math.factorial(rows.shape[1]))), np.ones(len(rows))
+    for i in range(1, rows.shape[1]):
+        run = np.where(rows[:, i] == rows[:, i - 1], run + 1, 1.0)
+        out = out / run
+    return np.ones(len(rows)) if listed else out
+
+
+def _whole(c: Certificate, name: str, least: int = 1) -> int:
+    value = c.constants.get(name)
+    if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= 10_000:
+        raise Unproved(f"constants: {name} should be a whole number from {least}, is {value!r}")
+    return value

@@ -1,0 +1,64 @@
+"""A_k^t ⊆ [n]: who attends to whom in step t of a saved pattern, by the definitions and nothing else."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Relation = NDArray[np.bool_]
+_MASK = (1 << 32) - 1
+
+
+def connections(pattern: Any, step: Any, n: int) -> Relation:
+    """[k, j] = j ∈ A_k of step `step` mod p."""
+    if not isinstance(pattern, dict) or not isinstance(step, int) or isinstance(step, bool) or step < 0:
+        raise ValueError("expected a pattern and a step")
+    numbers = {key: value for key, value in pattern.items() if key != "type"}
+    if not all(isinstance(v, int) and not isinstance(v, bool) and v >= 0 for v in numbers.values()):
+        raise ValueError("expected integers ≥ 0 as a pattern's arguments")
+    steps = _steps(pattern.get("type"), numbers, n)
+    return steps[step % len(steps)]
+
+
+def _steps(kind: Any, a: dict[str, int], n: int) -> list[Relation]:
+    k, j = np.arange(n)[:, None], np.arange(n)[None, :]
+    if kind == "Window" and a.keys() == {"w"}:
+        return [abs(j - k) <= a["w"]]
+    if kind == "Strided" and a.keys() == {"l"} and a["l"]:
+        return [abs(j - k) <= a["l"], j % a["l"] == k % a["l"]]
+    if kind == "Fixed" and a.keys() == {"l"} and a["l"]:
+        ends = (j == n - 1) | ((j + 1) % a["l"] == 0)
+        return [j // a["l"] == k // a["l"], (j == k) | ends]
+    if kind == "Star" and a.keys() == {"w"}:
+        return [(abs(j - k) <= a["w"]) | (j == 0) | (k == 0)]
+    if kind == "Longformer" and a.keys() == {"w", "g"}:
+        return [(abs(j - k) <= a["w"]) | (j < a["g"]) | (k < a["g"])]
+    if kind == "BigBird" and a.keys() == {"w", "g", "r", "seed"} and a["r"]:
+        return [(abs(j - k) <= a["w"]) | (j < a["g"]) | (k < a["g"]) | _drawn(a["r"], a["seed"], n)]
+    if kind == "Random" and a.keys() == {"r", "seed"} and a["r"]:
+        return [(j == k) | _drawn(a["r"], a["seed"], n)]
+    raise ValueError(f"unknown pattern {kind!r}")
+
+
+def _drawn(r: int, seed: int, n: int) -> Relation:
+    """One token from each of r stretches [⌊sn/r⌋, ⌊(s+1)n/r⌋), at the share u(seed, k, s) of its length."""
+    out = np.zeros((n, n), dtype=np.bool_)
+    for k in range(n):
+        row = _mix(_mix(k) ^ _mix(seed & _MASK))
+        for s in range(r):
+            first, end = s * n // r, (s + 1) * n // r
+            column = _mix(s + seed % 1_000_003 + (1 << 20)) >> 1
+            if end > first:
+                out[k, first + ((_round(((row | 1) * (column | 1)) & _MASK) * (end - first)) >> 32)] = True
+    return out
+
+
+def _round(x: int) -> int:
+    x = ((x ^ (x >> 16)) * 0x45D9F3B) & _MASK
+    return x ^ (x >> 15)
+
+
+def _mix(x: int) -> int:
+    return _round(_round((x + 0x9E3779B9) & _MASK))

@@ -1,0 +1,146 @@
+"""config.json and model.safetensors of a deep network, as plain arrays: a value of the right form, or an error."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sumformer.certificates.checker.deep.connections import connections
+from sumformer.certificates.checker.files import CONFIG_FILE, MAX_JSON, WEIGHTS_FILE, _check_size
+from sumformer.errors import FileFormatError
+
+Floats = NDArray[np.float64]
+MAX_LAYERS = 100_000
+MAX_TOKENS = 64
+
+
+@dataclass(frozen=True)
+class Stack:
+    """z ↦ z + W₂ R(W₁ z + b₁), layer after layer: W1 (L, r, D), b1 (L, r), W2 (L, D, r)."""
+
+    W1: Floats
+    b1: Floats
+    W2: Floats
+
+
+@dataclass(frozen=True)
+class Attention:
+    """Two heads of size 1: WQ, WK, WV (2, D), bQ (2,), WO (D, 2); `who` (n, n): may k attend to j."""
+
+    WQ: Floats
+    bQ: Floats
+    WK: Floats
+    WV: Floats
+    WO: Floats
+    who: NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Network:
+    """n tokens of width d on width D, and what the head reads: weight (outputs, D)."""
+
+    n: int
+    d: int
+    embedding: tuple[Floats, Floats]
+    places: Floats | None
+    layers: tuple[Stack | Attention, ...]
+    head: Floats
+
+    @property
+    def width(self) -> int:
+        return len(self.embedding[1])
+
+
+def read_deep_network(folder: Path, tensors: dict[str, NDArray[Any]]) -> Network:
+    """Every tensor is used once and is float64; anything else is named."""
+    path = folder / CONFIG_FILE
+    _check_size(path, MAX_JSON)
+    left = dict(tensors)
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+        network = _network(data, left)
+    except (OSError, ValueError, TypeError, KeyError, RecursionError, IndexError) as error:
+        raise FileFormatError(path, f"does not describe a deep network ({type(error).__name__}: {error})") from error
+    if left:
+        raise FileFormatError(folder / WEIGHTS_FILE, f"has tensors that no layer uses: {', '.join(sorted(left)[:3])}")
+    return network
+
+
+def _network(data: Any, left: dict[str, NDArray[Any]]) -> Network:
+    _keys(data, {"type", "n", "embedding", "layers", "head", "positions"})
+    n = _size(data["n"], MAX_TOKENS)
+    entry, head = data["embedding"], data["head"]
+    _expect(entry, type="VectorEmbedding")
+    _expect(head, type="TokenHead")
+    d, width = _size(entry["d_in"], 28), _size(entry["d_model"], 4096)
+    embedding = _take(left, "embedding.map.weight", (width, d)), _take(left, "embedding.map.bias", (width,))
+    outputs = _size(head["d_out"], 4096)
+    if head["d_model"] != width:
+        raise ValueError("the head does not have the width of the tokens")
+    places = None
+    if data["positions"] is not None:
+        _expect(data["positions"], type="LearnedPositions", n_max=n, d_model=width)
+        places = _take(left, "positions.table", (n, width))
+    _expect(data["layers"], type="torch.Sequential")
+    modules = data["layers"]["modules"]
+    if not isinstance(modules, list) or len(modules) > MAX_LAYERS:
+        raise ValueError(f"expected a list of at most {MAX_LAYERS} layers")
+    layers = tuple(_layer(module, f"layers.{i}", n, width, left) for i, module in enumerate(modules))
+    weight, bias = _take(left, "head.map.weight", (outputs, width)), _take(left, "head.map.bias", (outputs,))
+    if np.any(bias != 0):
+        raise ValueError("the head has a bias")
+    return Network(n, d, embedding, places, layers, weight)
+
+
+def _layer(data: Any, name: str, n: int, width: int, left: dict[str, NDArray[Any]]) -> Stack | Attention:
+    if data["type"] == "ReluStack":
+        _keys(data, {"type", "d_model", "d_hidden", "layers", "fused"})
+        count, r = _size(data["layers"], MAX_LAYERS), _size(data["d_hidden"], 4)
+        if data["d_model"] != width:
+            raise ValueError(f"{name} has another width")
+        shapes = {"W_1": (count, r, width), "b_1": (count, r), "W_2": (count, width, r)}
+        return Stack(*(_take(left, f"{name}.{key}", shape) for key, shape in shapes.items()))
+    bare = {"attention_norm": None, "feed_forward_norm": None, "dropout": 0.0}
+    _expect(data, type="ResidualBlock", feed_forward={"type": "Zero"}, **bare)
+    heads = data["attention"]
+    softmax = {"nhead": 2, "d_head": 1, "normaliser": {"type": "Softmax"}, "query_bias": True, "scale": False}
+    _expect(heads, d_model=width, **softmax)
+    if heads["type"] == "SoftmaxAttention":
+        who = np.ones((n, n), dtype=np.bool_)
+    else:
+        _expect(heads, type="SparseAttention", composition="sequential")
+        who = connections(heads["pattern"], heads["layer"], n)
+    shapes = {"W_Q.weight": (2, width), "W_Q.bias": (2,), "W_K.weight": (2, width), "W_V.weight": (2, width)}
+    q, b, k, v = (_take(left, f"{name}.attention.{key}", shape) for key, shape in shapes.items())
+    return Attention(q, b, k, v, _take(left, f"{name}.attention.W_O.weight", (width, 2)), who)
+
+
+def _take(left: dict[str, NDArray[Any]], name: str, shape: tuple[int, ...]) -> Floats:
+    if name not in left:
+        raise ValueError(f"the tensor {name} is missing")
+    value = left.pop(name)
+    if value.shape != shape or value.dtype != np.float64 or not bool(np.isfinite(value).all()):
+        raise ValueError(f"{name} should be finite float64 of shape {shape}, is {value.dtype} {value.shape}")
+    return value
+
+
+def _expect(data: Any, **wanted: Any) -> None:
+    for key, value in wanted.items():
+        if data[key] != value:
+            raise ValueError(f"expected {key} = {value!r}, got {data[key]!r}")
+
+
+def _keys(data: Any, keys: set[str]) -> None:
+    if not isinstance(data, dict) or data.keys() != keys or data["type"] not in ("DeepTransformer", "ReluStack"):
+        raise ValueError(f"expected an object with the keys {', '.join(sorted(keys))}")
+
+
+def _size(value: Any, largest: int) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= largest:
+        raise ValueError(f"expected an integer from 1 to {largest}, got {value!r}")
+    return value

@@ -1,0 +1,77 @@
+"""Where a certificate of a `GridSumformer` contradicts its network or itself."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+from sumformer.certificates.certificate import Certificate
+from sumformer.certificates.checker.grid.tables import Network
+from sumformer.targets.target import Target
+
+NAMES = ("modulus of continuity at the cells", "rounding")
+KINDS = dict(zip(NAMES, ("enclosed", "rounding"), strict=True))
+_KEYS = {"why", "cells", "code", "lipschitz", "lipschitz_attained", "cell_radius_over_half_side", "positions"}
+
+
+def field_failures(c: Certificate, f: Target, net: Network) -> list[str]:
+    """Certificate, target and configuration must speak of one network, whose code can count its tokens."""
+    out = []
+    if (c.architecture, c.norm, c.route) != ("sumformer", "sup", "grid"):
+        out.append("architecture, norm, route: expected a sumformer in the sup norm by route grid")
+    if net.d != f.d or net.expression != f.expression:
+        out.append("target: the network's expression is not the certificate's target")
+    if f.tokens.symbolic or net.n != f.tokens.maximum:
+        out.append(f"tokens: the certificate says {c.tokens}, the network's code counts up to {net.n}")
+    if net.arithmetic != c.arithmetic:
+        out.append(f"arithmetic: the certificate says {c.arithmetic!r}, the network {net.arithmetic!r}")
+    dimension = net.latent_dimension
+    if dimension is None or (net.code == "syndrome" and not f.tokens.exact):
+        out.append(f"code: {net.code!r} does not tell the multisets of up to {net.n} tokens apart, exactly")
+    elif dimension != c.latent_dimension:
+        out.append(f"latent_dimension: {c.latent_dimension} is claimed, the code has {dimension}")
+    unknown = sorted(c.constants.keys() - _KEYS)
+    if unknown:
+        out.append(f"constants: unknown {', '.join(unknown)}")
+    numbers = [c.constants.get(key) for key in ("lipschitz", "lipschitz_attained", "cell_radius_over_half_side")]
+    if not all(isinstance(v, int | float) and 0 <= v < math.inf for v in numbers):
+        out.append("constants: expected numbers ≥ 0 in lipschitz, lipschitz_attained, cell_radius_over_half_side")
+    for needed in ("4 ulp", "IEEE", "lie in the box"):
+        if not any(needed in assumption for assumption in c.assumptions):
+            out.append(f"assumptions: the one with {needed!r} is missing, on which the proof relies")
+    return out
+
+
+def term_failures(c: Certificate) -> list[str]:
+    """Names, kinds, signs, the sum and ε; a term of 0 may be left out."""
+    out = []
+    for term in c.terms:
+        if KINDS.get(term.name) != term.kind:
+            out.append(f"term {term.name!r}: unknown name or kind {term.kind!r}")
+        if not 0 <= term.bound < math.inf:
+            out.append(f"term {term.name!r}: its bound {term.bound} is not a number ≥ 0")
+    if len({term.name for term in c.terms}) != len(c.terms):
+        out.append("terms: a name occurs twice")
+    total = sum(term.bound for term in c.terms)
+    if not (0 <= c.total < math.inf) or not abs(total - c.total) <= 1e-12 * abs(total):
+        out.append(f"total: {c.total} is not the sum {total} of the terms")
+    if not 0 < c.epsilon < math.inf or not c.total <= c.epsilon:
+        out.append(f"epsilon: the total {c.total} is not ≤ ε = {c.epsilon}")
+    return out
+
+
+def constant_failures(c: Certificate, net: Network, ratio: Fraction) -> list[str]:
+    """Recorded constants that are not those of the network, or from which the term does not follow."""
+    out, k = [], c.constants
+    if list(net.cells) != k.get("cells") or net.code != k.get("code"):
+        out.append("constants: cells and code are not the network's")
+    if not abs(k["cell_radius_over_half_side"] - float(ratio)) <= 1e-12 * float(ratio):
+        got = k["cell_radius_over_half_side"]
+        out.append(f"constants: cell_radius_over_half_side is recorded as {got}, found {float(ratio)}")
+    if not k["lipschitz_attained"] <= k["lipschitz"]:
+        out.append("constants: more than the Lipschitz constant is attained")
+    term = {t.name: t.bound for t in c.terms}.get(NAMES[0], 0.0)
+    claimed = k["lipschitz"] * k["cell_radius_over_half_side"]
+    if not claimed * (1 - 1e-9) <= term <= 1.2 * claimed:
+        out.append(f"term {NAMES[0]!r}: {term:.6g} is claimed, its constants say {claimed:.6g}")
+    return out

@@ -1,0 +1,59 @@
+"""`sumformer routes EXPRESSION`: what each route to a Sumformer would cost and certify, without building."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+from rich.table import Table
+from rich.text import Text
+
+from sumformer.cli.construct import BoxOption, Dim, Dtype, Epsilon, Expression, Positions, Tokens
+from sumformer.cli.output import Json, command, console, messages, print_json
+from sumformer.errors import InputError
+from sumformer.targets import target as make_target
+from sumformer.theorems.alberti_2023.arithmetic import ARITHMETICS
+from sumformer.theorems.built import Estimate
+from sumformer.theorems.routes import ROUTES, estimate
+
+
+@command
+def routes(
+    expression: Expression,
+    epsilon: Epsilon = 1e-3,
+    dim: Dim = 1,
+    tokens: Tokens = "any",
+    box: BoxOption = None,
+    positions: Positions = False,
+    dtype: Dtype = "float64",
+    as_json: Json = False,
+) -> None:
+    """Compare the routes for EXPRESSION at EPSILON: which can take it, how large, how close, how long."""
+    if dtype not in ARITHMETICS:
+        raise InputError(f"--dtype: expected one of {', '.join(ARITHMETICS)}, got {dtype!r}")
+    f = make_target(expression, n=tokens, d=dim, box=box, positions=positions)
+    found: dict[str, Estimate] = {}
+    with messages.status("…") as status:
+        for route in ROUTES:
+            status.update(f"route {route} …")
+            found[route] = estimate(f, epsilon, ARITHMETICS[dtype], route)
+    chosen = next((name for name, one in found.items() if one.possible), None)
+    if as_json:
+        rows: dict[str, Any] = {name: asdict(one) for name, one in found.items()}
+        print_json({"target": f.source, "epsilon": epsilon, "chosen": chosen, "routes": rows})
+        return
+    console.print(Text(f"{f!r}, ε = {epsilon:g}", style="bold"))
+    table = Table("route", "", "d'", "terms", "seconds", "reaches ε", "why")
+    for name, one in found.items():
+        mark = "chosen" if name == chosen else "possible" if one.possible else "no"
+        table.add_row(name, mark, *_numbers(one), one.why, style="bold" if name == chosen else "")
+    console.print(table)
+
+
+def _numbers(one: Estimate) -> tuple[str, str, str, str]:
+    return (
+        "" if one.latent_dimension is None else f"{one.latent_dimension:,}",
+        "" if one.terms is None else f"{one.terms:,}",
+        "" if one.seconds is None else f"≈ {one.seconds:.2g}",
+        "" if one.reachable is None else f"{one.reachable:.2g}",
+    )

@@ -1,0 +1,48 @@
+from __future__ import annotations
+
+import pytest
+import torch
+
+from sumformer.errors import InputError
+from sumformer.nn import PolynomialFeatures
+from sumformer.nn.power_sums import power_sums
+
+CASES = [(1, 5, "monomial"), (2, 12, "chebyshev"), (3, 7, "monomial"), (4, 5, "chebyshev")]
+
+
+def check(d: int, degree: int, basis: str, n: int) -> None:
+    """The contract: 1e-6 of Σ|φ|, float32 features included on these inputs; masked tokens may hold NaN."""
+    x = torch.rand(2, n, d, generator=torch.Generator().manual_seed(0)) * 3 - 1
+    keep = torch.rand(2, n, generator=torch.Generator().manual_seed(1)) > 0.2
+    features = PolynomialFeatures(d, degree, basis, -1.0, 2.0).double()(x.double())
+    for k in (None, keep):
+        phi = features if k is None else features * k.unsqueeze(-1)
+        z = x if k is None else torch.where(k.unsqueeze(-1), x, torch.nan)
+        got = power_sums(z, degree, basis, -1.0, 2.0, keep=k)
+        assert got.dtype == torch.float64
+        assert ((got - phi.sum(1)).abs() <= 1e-6 * phi.abs().sum(1)).all()
+
+
+@pytest.mark.parametrize(("d", "degree", "basis"), CASES)
+def test_they_are_sums_of_features(d, degree, basis):
+    check(d, degree, basis, 2500)
+
+
+@pytest.mark.parametrize("d", [1, 2, 3, 4])
+def test_float64_and_several_spans(d, monkeypatch):
+    monkeypatch.setattr("sumformer.nn.power_sums.SPAN", 64)
+    x = torch.rand(1, 300, d, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    wanted = PolynomialFeatures(d, 4).double()(x).sum(1)
+    assert ((power_sums(x, 4) - wanted).abs() <= 1e-13 * wanted).all()
+
+
+def test_outside_the_interval_features_go_on():
+    x = torch.full((1, 1, 1), 3.0, dtype=torch.float64)
+    assert torch.allclose(power_sums(x, 3, "chebyshev"), PolynomialFeatures(1, 3, "chebyshev").double()(x)[0])
+
+
+def test_bad_input_is_named():
+    with pytest.raises(InputError, match="d = 5"):
+        power_sums(torch.zeros(1, 2, 5), 2)
+    with pytest.raises(InputError, match="'fourier'"):
+        power_sums(torch.zeros(1, 2, 2), 2, "fourier")
