@@ -82,9 +82,18 @@ def measure(pattern: Pattern, n: int, repeats: int) -> dict[str, Any]:
         **{f"{name}_seconds": value for name, value in least.items()},
         "ratio_forward": least["dense_forward"] / least["sparse_forward"],
         "ratio_both": least["dense_both"] / least["sparse_both"],
-        "index_65536_milliseconds": 1e3
-        * min(seconds(lambda: _build(pattern.step(), 65_536, CPU, False, 65_536)) for _ in range(repeats)),
+        **index_times(pattern, repeats),
     }
+
+
+def index_times(pattern: Pattern, repeats: int) -> dict[str, float]:
+    """Building the index for 65,536 tokens, not from the cache: of the clock, and of the processor (all threads)."""
+    clock, processor = [], []
+    for _ in range(repeats):
+        began = time.process_time()
+        clock.append(seconds(lambda: _build(pattern.step(), 65_536, CPU, False, 65_536)))
+        processor.append(time.process_time() - began)
+    return {"index_65536_milliseconds": 1e3 * min(clock), "index_65536_cpu_milliseconds": 1e3 * min(processor)}
 
 
 def main() -> None:

@@ -4,7 +4,23 @@ from __future__ import annotations
 
 import typer
 
-from sumformer.cli import bench, construct, demo, dimensions, info, reproduce, targets, verify
+from sumformer.cli import (
+    bench,
+    compare,
+    construct,
+    demo,
+    dimensions,
+    explain,
+    fit,
+    info,
+    predict,
+    reproduce,
+    routes,
+    sizes,
+    targets,
+    trace,
+    verify,
+)
 
 app = typer.Typer(
     name="sumformer",
@@ -17,8 +33,15 @@ app = typer.Typer(
 for command in (
     construct.construct,
     verify.verify,
+    explain.explain,
+    fit.fit,
+    predict.predict,
+    compare.compare,
+    trace.trace,
+    sizes.sizes,
     targets.targets,
     dimensions.dimensions,
+    routes.routes,
     bench.bench,
     reproduce.reproduce,
     demo.demo,

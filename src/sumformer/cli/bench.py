@@ -17,19 +17,19 @@ Longest = Annotated[int, typer.Option("--longest", help="The largest number of t
 Device = Annotated[str, typer.Option("--device", help="cpu or cuda.")]
 Limit = Annotated[float, typer.Option("--limit", help="Seconds a step may take before larger n are skipped.")]
 Out = Annotated[Path | None, typer.Option("--out", "-o", help="Folder for bench.json and bench.png.")]
-NoMemory = Annotated[bool, typer.Option("--no-memory", help="Do not measure memory (a process per cell).")]
+NoMemory = Annotated[bool, typer.Option("--no-memory", help="Do not measure memory, nor stop at 16 GiB.")]
 
 
 @command
 def bench(
     longest: Longest = 65536,
     device: Device = "cpu",
-    limit: Limit = 20.0,
+    limit: Limit = 8.0,
     out: Out = None,
     no_memory: NoMemory = False,
     as_json: Json = False,
 ) -> None:
-    """Seconds, memory and ratios of SumMixer, Performer and Linformer against their peers."""
+    """Seconds, memory and ratios of SumMixer, Performer, Linformer and sparse attention against their peers."""
     import torch
 
     if device not in ("cpu", "cuda") or (device == "cuda" and not torch.cuda.is_available()):
@@ -58,9 +58,10 @@ def show(result: dict[str, Any]) -> None:
         times = (f"{1e3 * r['forward_seconds']:.2f}", f"{1e3 * r['step_seconds']:.2f}")
         table.add_row(r["mechanism"], r["name"], f"{r['n']:,}", *times, peak)
     console.print(table)
-    ratio = Table("ours", "peer", "n", "peer / ours, forward", "peer / ours, fwd+bwd")
+    ratio = Table("ours", "peer", "n", "peer / ours, forward", "fwd+bwd", "memory")
     for r in result["ratios"]:
-        ratio.add_row(r["ours"], r["peer"], f"{r['n']:,}", f"{r['forward']:.2f}", f"{r['step']:.2f}")
+        cells = ["" if r[what] is None else f"{r[what]:.2f}" for what in ("forward", "step", "memory")]
+        ratio.add_row(r["ours"], r["peer"], f"{r['n']:,}", *cells)
     console.print(ratio)
     for name, why in result["missing"].items():
         console.print(f"left out: {name}, {why}")

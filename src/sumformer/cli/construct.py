@@ -10,7 +10,10 @@ from rich.table import Table
 from rich.text import Text
 
 from sumformer.certificates.attack import AttackResult, attack, violation
+from sumformer.certificates.quadrature import Quadrature, quadrature
+from sumformer.cli.comparison import attention_layers, compare
 from sumformer.cli.output import Json, command, console, messages, print_json
+from sumformer.cli.pattern import read_pattern
 from sumformer.errors import CertificateError
 from sumformer.targets import target as make_target
 from sumformer.theorems.construction import Construction
@@ -23,8 +26,20 @@ Epsilon = Annotated[float, typer.Option("--epsilon", "-e", help="The worst-case 
 Dim = Annotated[int, typer.Option("--dim", "-d", help="Coordinates per token.")]
 Tokens = Annotated[str, typer.Option("--tokens", "-n", help="How many tokens: 3, ..1000, or any.")]
 BoxOption = Annotated[str | None, typer.Option("--box", help="Domain, as -1:1 or 0:1,-2:2; default 0:1.")]
+Positions = Annotated[bool, typer.Option("--positions", help="Let i and j be the places of x and y, 1 to n.")]
 Dtype = Annotated[str, typer.Option("--dtype", help="float64, float32, or mixed (float32 in and out, float64 inside).")]
 Route = Annotated[str | None, typer.Option("--route", help="Force a route: exact, sums, symmetric or grid.")]
+As = Annotated[
+    str, typer.Option("--as", help="sumformer, transformer, linformer, performer, …, or all of these four in a table.")
+]
+PreferOption = Annotated[
+    str | None, typer.Option("--prefer", help="Of a compiled network: few layers (depth), units (width) or parameters.")
+]
+PatternOption = Annotated[
+    str | None,
+    typer.Option("--pattern", help="Of a sparse-transformer: window:1, strided:2, fixed:2, star:1, bigbird:1,1,1."),
+]
+NormP = Annotated[float | None, typer.Option("--norm-p", help="p of d_p, for a deep- or sparse-transformer: 1, 2, …")]
 Out = Annotated[Path | None, typer.Option("--out", "-o", help="Folder for the network, certificate and report.")]
 NoReport = Annotated[bool, typer.Option("--no-report", help="Skip report.html.")]
 
@@ -36,26 +51,36 @@ def construct(
     dim: Dim = 1,
     tokens: Tokens = "any",
     box: BoxOption = None,
+    positions: Positions = False,
     dtype: Dtype = "float64",
     route: Route = None,
+    architecture: As = "sumformer",
+    prefer: PreferOption = None,
+    pattern: PatternOption = None,
+    norm_p: NormP = None,
     out: Out = None,
     no_report: NoReport = False,
     as_json: Json = False,
 ) -> None:
     """Build a linear-time network within EPSILON of EXPRESSION for every input, with a proof of it."""
-    f = make_target(expression, n=tokens, d=dim, box=box)
+    f = make_target(expression, n=tokens, d=dim, box=box, positions=positions)
+    options: dict[str, Any] = {} if prefer is None else {"prefer": prefer}
+    options |= {} if pattern is None else {"pattern": read_pattern(pattern)}
+    options |= {} if norm_p is None else {"p": norm_p}
+    if architecture == "all":
+        compare(f, epsilon, route, options, out, as_json)
+        return
     with messages.status("constructing …"):
-        construction = build(f, epsilon, route=route, dtype=dtype)
+        construction = build(f, epsilon, architecture=architecture, route=route, dtype=dtype, options=options)
     with messages.status("attacking …"):
-        found = attack(construction.target, construction.network)
-    total = construction.certificate.total
-    if found.worst > total and violation(found, total)[0]:
+        found, refuted = examine(construction)
+    if refuted:
         raise CertificateError(
             f"the attack refutes the bound just computed; please report this target: {found.witness}"
         )
     if out is not None:
         construction.save(out)
-        if not no_report:
+        if not no_report and isinstance(found, AttackResult):
             from sumformer.experiments.construction_report import write_report
 
             with messages.status("drawing the report …"):
@@ -66,7 +91,17 @@ def construct(
         show(construction, found, out)
 
 
-def summary(construction: Construction, found: AttackResult, out: Path | None) -> dict[str, Any]:
+def examine(construction: Construction) -> tuple[AttackResult | Quadrature, bool]:
+    """The worst found against the claim, and whether it refutes it: an attack, or for d_p a quadrature."""
+    total, p = construction.certificate.total, construction.certificate.p
+    if p is not None:
+        measured = quadrature(construction.target, construction.network, p)
+        return measured, measured.refutes(total)
+    found = attack(construction.target, construction.network)
+    return found, found.worst > total and violation(found, total)[0]
+
+
+def summary(construction: Construction, found: AttackResult | Quadrature, out: Path | None) -> dict[str, Any]:
     """What `--json` prints."""
     certificate = construction.certificate
     return {
@@ -83,7 +118,8 @@ def summary(construction: Construction, found: AttackResult, out: Path | None) -
         "latent_dimension": certificate.latent_dimension,
         "proof_latent_dimension": construction.proof_latent_dimension,
         "parameters": sum(p.numel() for p in construction.network.parameters()),
-        "attention_layers": 0,
+        "attention_layers": getattr(construction.network, "attention_layers", attention_layers(construction)),
+        "layers": certificate.constants.get("layers", []),
         "epsilon": certificate.epsilon,
         "certified_error": certificate.total,
         "terms": [{"name": t.name, "kind": t.kind, "bound": t.bound} for t in certificate.terms],
@@ -99,7 +135,7 @@ def why(construction: Construction) -> str:
     return str(construction.certificate.constants.get("why", ""))
 
 
-def show(construction: Construction, found: AttackResult, out: Path | None) -> None:
+def show(construction: Construction, found: AttackResult | Quadrature, out: Path | None) -> None:
     """The report in the terminal."""
     c = construction.certificate
     proof = construction.proof_latent_dimension
@@ -114,10 +150,15 @@ def show(construction: Construction, found: AttackResult, out: Path | None) -> N
     for term in c.terms:
         table.add_row(term.name, term.kind, f"{term.bound:.3g}")
     table.add_section()
-    table.add_row("certified for every input", "", f"{c.total:.3g}", style="bold")
+    sure = "certified for every input" if c.p is None else f"certified: {c.norm}(f, N) is at most"
+    table.add_row(sure, "", f"{c.total:.3g}", style="bold")
     table.add_row("asked for (ε)", "", f"{c.epsilon:.3g}")
-    table.add_row(f"worst found by attack ({found.trials} trials)", "measured", f"{found.worst:.3g}")
+    sought = "worst found by attack" if c.p is None else f"{c.norm}(f, N) by quadrature"
+    table.add_row(f"{sought} ({found.trials} trials)", "measured", f"{found.worst:.3g}")
     console.print(table)
+    if c.p is not None:
+        for step in c.constants["layers"]:
+            console.print(f"{step['step']}: {step['built']} layers; the theorem's {step['formula']} = {step['count']}")
     for assumption in c.assumptions:
         console.print(f"assumed: {assumption}")
     console.print(f"constructed in {construction.seconds:.2f} s" + (f", written to {out}" if out is not None else ""))

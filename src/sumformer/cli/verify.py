@@ -9,6 +9,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
+from sumformer.certificates.quadrature import Quadrature
 from sumformer.cli.output import Json, command, console, messages, print_json
 from sumformer.theorems.verification import Verdict
 from sumformer.theorems.verification import verify as run
@@ -57,8 +58,12 @@ def show(verdict: Verdict) -> None:
     table.add_row("claimed", f"{proof.claimed:.3g}")
     table.add_row("ε", f"{proof.epsilon:.3g}")
     if verdict.attack is not None:
-        table.add_row(f"worst found by attack ({verdict.attack.trials} trials)", f"{verdict.attack.worst:.3g}")
+        sought = "by quadrature" if isinstance(verdict.attack, Quadrature) else "worst found by attack"
+        table.add_row(f"{sought} ({verdict.attack.trials} trials)", f"{verdict.attack.worst:.3g}")
     console.print(table)
+    for assumption in proof.assumptions:
+        if assumption.startswith(("modulus:", "equivariance:", "not checked")):
+            console.print(Text(assumption, style="yellow"))
     for failure in proof.failures:
         console.print(Text("failed: ", style="red") + Text(failure))
     if verdict.refuted and verdict.attack is not None:

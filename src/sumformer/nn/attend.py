@@ -7,6 +7,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from sumformer.nn.normalisers import Normaliser, Softmax
+from sumformer.nn.scaling import scaled
 
 
 def attend(q: Tensor, k: Tensor, v: Tensor, rho: Normaliser, scale: float, keep: Tensor | None = None) -> Tensor:
@@ -18,6 +19,8 @@ def attend(q: Tensor, k: Tensor, v: Tensor, rho: Normaliser, scale: float, keep:
         return naive_attend(q, k, v, rho, scale, keep)
     # The kernels disagree on rows without a key: such a row keeps them all, and sums their zero values.
     mask = None if keep is None else (keep | ~keep.any(-1, keepdim=True))[:, None, None, :]
+    if torch.compiler.is_exporting():
+        q, scale = scaled(q, scale), 1.0
     return functional.scaled_dot_product_attention(q, k, v, attn_mask=mask, scale=scale)
 
 
@@ -29,6 +32,8 @@ def causal_attend(q: Tensor, k: Tensor, v: Tensor, rho: Normaliser, scale: float
     """
     finite = (k.isfinite().all(-1) & v.isfinite().all(-1)).unsqueeze(-1)
     k, v = (torch.where(finite, y, 0.0) for y in (k, v))
+    if torch.compiler.is_exporting():
+        q, scale = scaled(q, scale), 1.0
     if type(rho) is Softmax:
         out = functional.scaled_dot_product_attention(q, k, v, is_causal=True, scale=scale)
     else:
@@ -39,5 +44,5 @@ def causal_attend(q: Tensor, k: Tensor, v: Tensor, rho: Normaliser, scale: float
 
 def naive_attend(q: Tensor, k: Tensor, v: Tensor, rho: Normaliser, scale: float, keep: Tensor | None = None) -> Tensor:
     """The definition, with the whole attention matrix in memory."""
-    weights: Tensor = rho(scale * q @ k.mT, None if keep is None else keep[:, None, None, :])
+    weights: Tensor = rho(scaled(q, scale) @ k.mT, None if keep is None else keep[:, None, None, :])
     return weights @ v

@@ -23,11 +23,12 @@ from torch import Tensor, nn
 
 from sumformer.errors import InputError
 from sumformer.nn.contraction import contract_rows, kernel_rows
+from sumformer.nn.expression_kernels import kernels_for
 from sumformer.nn.expression_parts import Channel, Kernel, Product, Reduction
-from sumformer.nn.inputs import check_tokens, keep_from_attention_mask, zero_padding
+from sumformer.nn.expression_readings import ExpressionReadings
+from sumformer.nn.inputs import check_tokens, keep_from_attention_mask
 from sumformer.nn.network_operations import NetworkOperations, chebyshev_table
 from sumformer.nn.program import Program
-from sumformer.nn.summarising import SummarisingModule
 from sumformer.nn.summary import Summary
 from sumformer.nn.token_sum import in_groups, levels, sum_groups
 from sumformer.targets import Reduce, parse, to_source
@@ -42,7 +43,7 @@ SLAB_ELEMENTS = 2**20
 MAX_TOKENS = 2**30
 
 
-class ExpressionSumformer(SummarisingModule):
+class ExpressionSumformer(ExpressionReadings):
     """(batch, n, d) → (batch, n, width of the expression)."""
 
     def __init__(
@@ -69,6 +70,7 @@ class ExpressionSumformer(SummarisingModule):
         self.inside, self.outside = ARITHMETICS[arithmetic]
         tree = parse(expression, d)
         self._channels = [Channel.read(c, d) for c in channels]
+        self.latent_dimension = sum(len(c.support) for c in self._channels)  # d'
         self._kernels = [Kernel.read(k) for k in kernels]
         self._products = [Product.read(p, self._kernels) for p in products]
         self._reductions: list[Reduction] = []
@@ -87,11 +89,6 @@ class ExpressionSumformer(SummarisingModule):
         self.coefficients = nn.ParameterList(nn.Parameter(torch.zeros(s, dtype=self.inside)) for s in shapes)
         self._add_constants()
 
-    @property
-    def latent_dimension(self) -> int:
-        """d': the number of summed features."""
-        return sum(len(c.support) for c in self._channels)
-
     # ---- φ and Σ
 
     def summarise(self, z: Tensor, weights: Tensor | None = None, attention_mask: Tensor | None = None) -> Summary:
@@ -101,12 +98,14 @@ class ExpressionSumformer(SummarisingModule):
         return self._summarise(z, weights, keep)
 
     def _summarise(self, z: Tensor, weights: Tensor | None, keep: Tensor | None) -> Summary:
+        depth = levels(MAX_TOKENS, self.group) - 1
+        if (fast := kernels_for(self, z)) is not None:
+            return fast.summarise(self, z, weights, keep, depth + 1)
         z, w = self._padded(z.to(self.inside), keep), self._weights(z, weights, keep)
         count = w.double().sum(dim=1)  # exact for multiplicities up to 2^53, whatever the arithmetic inside
         slab = self._slab(z)
         pieces = zip(torch.split(z, slab, dim=1), torch.split(w, slab, dim=1), strict=True) if slab else [(z, w)]
         partial = [self._partial_sums(piece, weight) for piece, weight in pieces]
-        depth = levels(MAX_TOKENS, self.group) - 1
         return Summary(sum_groups(torch.cat(partial, dim=1), self.group, depth), count)
 
     def _partial_sums(self, z: Tensor, w: Tensor) -> Tensor:
@@ -132,18 +131,14 @@ class ExpressionSumformer(SummarisingModule):
 
     def psi_of(self, x: Tensor, state: Summary) -> Tensor:
         """ψ(x_i, Σ) for queries x (batch, n, d), which need not be the sources."""
-        x = x.to(self.inside)
         contracted = self._contract(state)
+        if (fast := kernels_for(self, x)) is not None:
+            return fast.psi_of(self, x, state.count, contracted)
+        x = x.to(self.inside)
         slab = self._slab(x)
         pieces = [x] if not slab else list(torch.split(x, slab, dim=1))
         out = [self._psi(piece, state, contracted) for piece in pieces]
         return torch.cat(out, dim=1).to(self.outside)
-
-    def forward(self, x: Tensor, attention_mask: Tensor | None = None) -> Tensor:
-        check_tokens("ExpressionSumformer", x, self.d)
-        keep = keep_from_attention_mask("ExpressionSumformer", x, attention_mask)
-        x = self._padded(x, keep)
-        return zero_padding(self.psi_of(x, self._summarise(x, None, keep)), keep)
 
     def _psi(self, x: Tensor, state: Summary, contracted: list[Tensor]) -> Tensor:
         ops = NetworkOperations(self.inside, x.device)
@@ -200,6 +195,13 @@ class ExpressionSumformer(SummarisingModule):
         flat = x.reshape(batch * s, 1, self.d)
         means = self._evaluate(flat, self._contract_mean(self._single(flat, ones)))
         return [m.reshape(batch, s, -1) for m in means]
+
+    def _features(self, z: Tensor) -> Tensor:
+        rows = z.to(self.inside).reshape(-1, 1, self.d)
+        return torch.unflatten(self._single(rows, rows.new_ones(rows.shape[0], 1)), 0, z.shape[:2])
+
+    def _query_size(self) -> int:
+        return max([1, *(max(p.x_total, prod(p.y_shape)) * p.series_count for p in self._products)])
 
     def _single(self, z: Tensor, w: Tensor) -> Tensor:
         """φ of one token per row, (rows, d')."""

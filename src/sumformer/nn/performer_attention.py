@@ -9,12 +9,14 @@ from abc import ABC, abstractmethod
 
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 from sumformer.nn.inputs import check_tokens
 from sumformer.nn.layer import check_positive
 from sumformer.nn.multi_head import MultiHead
 from sumformer.nn.prefix_attention import FeatureState, prefix_attention
 from sumformer.nn.random_features import iid_omega, log_positive_features, orthogonal_omega, positive_features
+from sumformer.nn.scaling import scaled
 
 
 class FeatureAttention(MultiHead, ABC):
@@ -61,7 +63,7 @@ class PerformerAttention(FeatureAttention):
     def prefix(self, x: Tensor, state: FeatureState | None) -> tuple[Tensor, FeatureState]:
         log_q, log_k = (log_positive_features(y, self.omega) for y in (self.queries(x), self.keys(x)))
         total, _, log_scale, state = prefix_attention(log_q, log_k, self.values(x), state)
-        return total * (log_scale.exp() / self.k), state
+        return total * scaled(log_scale.exp(), 1 / self.k), state
 
 
 class FavorAttention(FeatureAttention):
@@ -82,7 +84,7 @@ class FavorAttention(FeatureAttention):
 
     def prefix(self, x: Tensor, state: FeatureState | None) -> tuple[Tensor, FeatureState]:
         quarter = self.d_head**-0.25
-        log_q, log_k = (log_positive_features(y * quarter, self.omega) for y in (self.queries(x), self.keys(x)))
+        log_q, log_k = (log_positive_features(scaled(y, quarter), self.omega) for y in (self.queries(x), self.keys(x)))
         total, normaliser, _, state = prefix_attention(log_q, log_k, self.values(x), state)
         return total / normaliser, state
 
@@ -91,15 +93,18 @@ def favor(q: Tensor, k: Tensor, v: Tensor, omega: Tensor, keep: Tensor | None = 
     """D⁻¹ a(q)(a(k)ᵀ v) after dividing q and k by d^{1/4}, in float32 or wider. `keep` (batch, n) marks the real keys.
 
     Feature i of the keys is divided by its largest value e^{m_i}, feature i of the queries multiplied by it, and each
-    query by a constant that D⁻¹ cancels: nothing overflows and D ≥ 1, with no ε added anywhere.
+    query by a constant that D⁻¹ cancels, e^{‖q‖²/2} among them: nothing overflows and D ≥ 1, with no ε added anywhere.
+    Features are the largest tensors here, so they are changed in place; no product keeps its result for the gradient.
     """
-    quarter = q.shape[-1] ** -0.25
-    log_q, log_k = log_positive_features(q * quarter, omega), log_positive_features(k * quarter, omega)
+    dtype, quarter = torch.promote_types(q.dtype, torch.float32), q.shape[-1] ** -0.25
+    q, k, omega = q.to(dtype), k.to(dtype), scaled(omega.to(dtype), quarter).mT
+    log_k = (k @ omega).to(dtype).sub_(scaled(k.square().sum(-1, keepdim=True), quarter**2 / 2))
     if keep is not None:
-        log_k = torch.where(keep[:, None, :, None], log_k, -torch.inf)
+        log_k = log_k.masked_fill_(~keep[:, None, :, None], -torch.inf)
     m = log_k.detach().amax(-2, keepdim=True)
     m = torch.where(m == -torch.inf, 0.0, m)
-    a_k, log_q = (log_k - m).exp(), log_q + m
-    a_q = (log_q - log_q.detach().amax(-1, keepdim=True)).exp()
-    normaliser = a_q @ a_k.sum(-2).unsqueeze(-1)
-    return a_q @ (a_k.mT @ v.to(a_k.dtype)) / torch.where(normaliser > 0, normaliser, 1.0)
+    a_k, log_q = log_k.sub_(m).exp_(), (q @ omega).to(dtype).add_(m)
+    a_q = log_q.sub_(log_q.detach().amax(-1, keepdim=True)).exp_()
+    # The last column is the normaliser D.
+    sums = a_q @ (a_k.mT @ functional.pad(v.to(dtype), (0, 1), value=1.0))
+    return sums[..., :-1] / torch.where(sums[..., -1:] > 0, sums[..., -1:], 1.0)

@@ -43,7 +43,7 @@ def prefix_attention(
         raise ShapeError("prefix_attention", f"at most {chunk << _DOUBLINGS} tokens in compiled code", log_q.shape)
     v = functional.pad(v.to(log_k.dtype), (0, 1), value=1.0)
     state = _empty(log_k, v) if state is None else state
-    peaks = torch.maximum(log_k.detach().cummax(2).values, state.peak)
+    peaks = torch.maximum(_running_maximum(log_k.detach()), state.peak)
     c = (log_q.detach() + peaks).amax(-1, keepdim=True)
     low = _lowest(log_k)
     q, k, u = (_in_chunks(y, chunk, fill) for y, fill in ((log_q - c, low), (log_k, low), (v, 0.0)))
@@ -80,7 +80,7 @@ def _chunk_states(k: Tensor, u: Tensor, start: FeatureState) -> FeatureState:
     own = k.detach().amax(-2, keepdim=True)
     added = (k - own).exp().mT @ u
     own, added = (torch.cat([y.unsqueeze(2), z], 2) for y, z in ((start.peak, own), (start.total, added)))
-    peak = own.cummax(2).values
+    peak = _running_maximum(own)
     total = (own - peak).exp().mT * added
     places, step = torch.arange(own.shape[2], device=k.device), 1
     for _ in range(_DOUBLINGS):
@@ -91,6 +91,16 @@ def _chunk_states(k: Tensor, u: Tensor, start: FeatureState) -> FeatureState:
         total = total + torch.where((places >= step)[:, None, None], decay * total.index_select(2, before), 0.0)
         step *= 2
     return FeatureState(peak, total)
+
+
+def _running_maximum(y: Tensor) -> Tensor:
+    """max over j ≤ i along dimension 2. ONNX has no such operation: exported code doubles its reach, as above."""
+    if not torch.compiler.is_exporting():
+        return y.cummax(2).values
+    places = torch.arange(y.shape[2], device=y.device)
+    for doubling in range(_DOUBLINGS + CHUNK.bit_length() - 1):
+        y = torch.maximum(y, y.index_select(2, (places - (1 << doubling)).clamp(min=0)))
+    return y
 
 
 def _empty(log_k: Tensor, v: Tensor) -> FeatureState:
@@ -105,7 +115,10 @@ def _chunk(n: int) -> int:
 
 def _in_chunks(y: Tensor, chunk: int, fill: float) -> Tensor:
     """(batch, h, n, ·) → (batch, h, G, chunk, ·), `fill` appended."""
-    missing = (y.shape[2] + chunk - 1) // chunk * chunk - y.shape[2]
+    n = y.shape[2]
+    # Exported code gets a spare chunk: their number is then never 1, which tracing would take for a constant.
+    chunks = n // chunk + 2 if torch.compiler.is_exporting() else (n + chunk - 1) // chunk
+    missing = chunks * chunk - n
     return torch.unflatten(functional.pad(y, (0, 0, 0, missing), value=fill), 2, (-1, chunk))
 
 

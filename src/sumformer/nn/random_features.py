@@ -10,6 +10,8 @@ import math
 import torch
 from torch import Tensor
 
+from sumformer.nn.scaling import scaled
+
 
 def iid_omega(k: int, d: int, seed: int) -> Tensor:
     """(k, d), rows independent, N(0, I)."""
@@ -28,7 +30,7 @@ def orthogonal_omega(k: int, d: int, seed: int) -> Tensor:
 def positive_features(x: Tensor, omega: Tensor) -> Tensor:
     """a(x): (…, d) → (…, k), in float32 or wider."""
     k = omega.shape[0]
-    return log_positive_features(x, omega).exp() / math.sqrt(k)
+    return scaled(log_positive_features(x, omega).exp(), k**-0.5)
 
 
 def log_positive_features(x: Tensor, omega: Tensor) -> Tensor:

@@ -13,6 +13,7 @@ from sumformer.nn.multi_head import MultiHead
 from sumformer.nn.normalisers import Normaliser, Softmax
 from sumformer.nn.patterns.pattern import Composition, Pattern, steps_of_heads
 from sumformer.nn.patterns.plan import plan
+from sumformer.nn.scaling import scaled
 from sumformer.nn.sparse_blocks import sparse_attend
 from sumformer.nn.token_order import compact, spread
 
@@ -69,7 +70,7 @@ class SparseAttention(MultiHead):
         """Each group of heads with the step that it uses."""
         n = x.shape[1]
         q, k, v = self.queries(x), self.keys(x), self.values(x)
-        q = q * self.d_head**-0.5 if self.scale else q
+        q = scaled(q, self.d_head**-0.5) if self.scale else q
         outs, first = [], 0
         for step, count in self._steps:
             heads = slice(first, first + count)

@@ -5,11 +5,15 @@
 
 from __future__ import annotations
 
+import torch
 from torch import Tensor, nn
 
+from sumformer.kernels.availability import runs_on
+from sumformer.kernels.sum_mix import sum_mix
 from sumformer.nn.inputs import check_tokens, keep_from_key_padding_mask, zero_padding
 from sumformer.nn.layer import Layer, check_positive
 from sumformer.nn.mlp import activation_module
+from sumformer.nn.segments import Segments
 from sumformer.nn.summarising import FeatureSum
 from sumformer.nn.summary import Summary, summarise
 
@@ -17,8 +21,13 @@ from sumformer.nn.summary import Summary, summarise
 class SumMixer(FeatureSum, Layer):
     """Mixes tokens of width `d_model` through a latent of width `d_latent` (default d_model).
 
-    The mean is the default here, so that activations do not grow with n; `mean=False` gives the true sum.
+    The mean is the default here, so that activations do not grow with n; `mean=False` gives the true sum. In half
+    precision on a GPU the formula runs as one operator that never writes φ(X). `recompute` keeps nothing but x and Σ
+    for the gradient, on any device: two products more, and memory beside x, y and their gradients that does not grow.
     """
+
+    fewest_tokens = 4096
+    """Below, eager code is bound by its launches, and torch's own operators have fewer of them to prepare."""
 
     def __init__(
         self,
@@ -27,10 +36,12 @@ class SumMixer(FeatureSum, Layer):
         activation: str = "gelu",
         mean: bool = True,
         dropout: float = 0.0,
+        recompute: bool = False,
     ) -> None:
         super().__init__()
         self.width = d_model
         self.d_model, self.activation, self.mean, self.dropout = d_model, activation, mean, dropout
+        self.recompute = recompute
         self.d_latent = d_model if d_latent is None else d_latent
         check_positive("SumMixer", d_model=d_model, d_latent=self.d_latent)
         self.phi = nn.Linear(d_model, self.d_latent)
@@ -51,6 +62,37 @@ class SumMixer(FeatureSum, Layer):
         total = self.sum_of(state).to(x.dtype)
         mixed: Tensor = self.out(self.drop(self.sigma(self.from_token(x) + self.from_sum(total))))
         return mixed
+
+    def formula(self, x: Tensor, keep: Tensor | None) -> Tensor:
+        return self._mix(x, keep, None) if self._fused(x) else super().formula(x, keep)
+
+    def packed_formula(self, x: Tensor, segments: Segments, is_causal: bool) -> Tensor:
+        if is_causal or not self._fused(x):
+            return super().packed_formula(x, segments, is_causal)
+        return self._mix(x, None, segments.cu_seqlens)
+
+    def _fused(self, x: Tensor) -> bool:
+        """The operator applies: it has no dropout, and below its sizes it gains nothing."""
+        if self.training and self.dropout:
+            return False
+        if self.recompute:
+            return True
+        enough = torch.compiler.is_compiling() or x.shape[0] * x.shape[1] >= self.fewest_tokens
+        return x.is_cuda and enough and self._dtype(x) in (torch.bfloat16, torch.float16) and runs_on(x)
+
+    def _dtype(self, x: Tensor) -> torch.dtype:
+        kind = x.device.type
+        return torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else x.dtype
+
+    def _mix(self, x: Tensor, keep: Tensor | None, cu_seqlens: Tensor | None) -> Tensor:
+        weights = (
+            *(self.phi.weight, self.phi.bias, self.from_token.weight, self.from_token.bias),
+            *(self.from_sum.weight, self.out.weight, self.out.bias),
+        )
+        dtype, save = self._dtype(x), torch.is_grad_enabled()
+        tensors = [t.to(dtype) for t in (x.contiguous(), *weights)]
+        out: Tensor = sum_mix(*tensors, keep, cu_seqlens, self.activation, self.mean, save, self.recompute)[0]
+        return out
 
     def features(self, x: Tensor) -> Tensor:
         out: Tensor = self.sigma(self.phi(x))

@@ -11,6 +11,8 @@ import torch
 from torch import Tensor
 
 from sumformer.errors import ShapeError
+from sumformer.kernels.availability import runs_on
+from sumformer.kernels.prefix_sum import prefix_sum
 from sumformer.nn.inputs import zero_padding
 from sumformer.nn.segments import Segments
 
@@ -56,8 +58,15 @@ def prefix_summaries(features: Tensor, start: Summary | None = None) -> Summary:
     """features (batch, n, d')  →  for each token i the summary of `start` and tokens 1 … i."""
     dtype = accumulation_dtype(features.dtype)
     count = torch.arange(1, features.shape[1] + 1, dtype=dtype, device=features.device).expand(features.shape[:2])
-    prefixes = Summary(features.cumsum(dim=1, dtype=dtype), count)
+    prefixes = Summary(_prefix_sums(features, dtype), count)
     return prefixes if start is None else Summary(start.total.unsqueeze(1), start.count.unsqueeze(1)) + prefixes
+
+
+def _prefix_sums(features: Tensor, dtype: torch.dtype) -> Tensor:
+    if runs_on(features) and features.dtype != torch.float64:
+        out: Tensor = prefix_sum(features, False)
+        return out
+    return features.cumsum(dim=1, dtype=dtype)
 
 
 def segment_summaries(features: Tensor, segments: Segments) -> Summary:
@@ -74,7 +83,7 @@ def summarise(features: Tensor, weights: Tensor | None, keep: Tensor | None) -> 
         raise ShapeError("summarise", f"weights of shape (batch, n) = {(batch, n)}", weights.shape)
     features = zero_padding(features, keep)
     if weights is None:
-        count = torch.full((batch,), float(n), dtype=dtype, device=features.device)
+        count = torch.full((batch,), n, dtype=dtype, device=features.device)
         return Summary(features.sum(dim=1, dtype=dtype), count if keep is None else keep.sum(dim=1, dtype=dtype))
     w = zero_padding(weights.to(dtype).unsqueeze(-1), keep)
     # A product and a sum, not a matrix product: autocast would run that one in half precision.

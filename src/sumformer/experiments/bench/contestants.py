@@ -16,7 +16,7 @@ from sumformer import nn as snn
 
 @dataclass(frozen=True)
 class Shape:
-    """What all contestants share: width, heads, Linformer rank k, Performer features, window."""
+    """What all contestants share: width, heads, Linformer rank k, Performer features, tokens of a window in all."""
 
     d: int = 256
     heads: int = 8
@@ -31,12 +31,20 @@ class Shape:
 
 @dataclass(frozen=True)
 class Contestant:
-    """`mechanism` names what is compared with what; `ours` tells our side from the peers'."""
+    """`mechanism` names what is compared with what; `ours` tells our side from the peers'.
+
+    One of ours is also compared with every contestant that it names in `against`.
+    """
 
     name: str
     mechanism: str
     ours: bool
     build: Callable[[Shape, int], nn.Module]
+    against: tuple[str, ...] = ()
+
+    def meets(self, peer: Contestant) -> bool:
+        """Is `peer` one that this one of ours is compared with."""
+        return self.ours and not peer.ours and (peer.mechanism == self.mechanism or peer.name in self.against)
 
 
 def _encoder_layer(s: Shape, n: int) -> nn.Module:
@@ -83,13 +91,20 @@ def _x_transformers(s: Shape, n: int) -> nn.Module:
     return First()
 
 
+def _window(s: Shape, n: int) -> nn.Module:
+    return snn.SparseAttention(s.d, snn.patterns.Window(s.window // 2), nhead=s.heads)
+
+
+def _star(s: Shape, n: int) -> nn.Module:
+    return snn.SparseAttention(s.d, snn.patterns.Star(s.window // 2), nhead=s.heads)
+
+
 def _local_peer(s: Shape, n: int) -> nn.Module:
+    """The same pairs as `_window`, and no positions, which ours has not either."""
     from local_attention.transformer import LocalMHA
 
-    half = s.window // 2
-    peer: nn.Module = LocalMHA(
-        dim=s.d, window_size=half, heads=s.heads, dim_head=s.d_head, causal=False, exact_windowsize=True
-    )
+    sizes = {"dim": s.d, "window_size": s.window // 2, "heads": s.heads, "dim_head": s.d_head}
+    peer: nn.Module = LocalMHA(**sizes, causal=False, exact_windowsize=True, use_rotary_pos_emb=False)
     return peer
 
 
@@ -108,4 +123,7 @@ CONTESTANTS = (
         lambda s, n: snn.LinformerAttention(s.d, n_max=n, k=min(s.rank, n - 1), nhead=s.heads),
     ),
     Contestant("linformer", "linformer", False, _linformer_peer),
+    Contestant("SparseAttention window", "window", True, _window, against=("SDPA attention",)),
+    Contestant("local-attention", "window", False, _local_peer),
+    Contestant("SparseAttention star", "star", True, _star, against=("SDPA attention",)),
 )

@@ -30,18 +30,21 @@ def draw(result: dict[str, Any], path: Path) -> Path:
         raise MissingDependencyError("matplotlib", "the picture of a bench", "plots") from None
     del mpl
     rows = result["rows"]
-    mechanisms = list(dict.fromkeys(r["mechanism"] for r in rows))
+    mechanisms = list(dict.fromkeys(r["mechanism"] for r in rows if r["ours"]))
     figure = Figure(figsize=(4.2 * len(mechanisms), 4.4), layout="constrained")
     FigureCanvasAgg(figure)
     for i, mechanism in enumerate(mechanisms):
         axes = figure.add_subplot(1, len(mechanisms), i + 1)
-        names = list(dict.fromkeys(r["name"] for r in rows if r["mechanism"] == mechanism))
         ours = next(r["name"] for r in rows if r["mechanism"] == mechanism and r["ours"])
+        names = [ours, *dict.fromkeys(r["peer"] for r in result["ratios"] if r["ours"] == ours)]
         for name in names:
             mine = [r for r in rows if r["name"] == name]
             style = {"marker": "o", "linewidth": 2} if name == ours else {"marker": ".", "linestyle": "--"}
             axes.loglog([r["n"] for r in mine], [r["step_seconds"] for r in mine], label=name, **style)
-        notes = [f"ahead of {p} from n = {crossover(rows, ours, p)}" for p in names if p != ours]
+        starts = {peer: crossover(rows, ours, peer) for peer in names[1:]}
+        for start in {n for n in starts.values() if n is not None}:
+            axes.axvline(start, color="grey", linestyle=":", linewidth=1)
+        notes = [f"ahead of {p} from n = {n:,}" if n else f"not ahead of {p}" for p, n in starts.items()]
         axes.set_title(f"{mechanism}\n" + "\n".join(notes), fontsize=9)
         axes.set_xlabel("tokens n")
         axes.set_ylabel("seconds, forward + backward" if i == 0 else "")

@@ -1,7 +1,7 @@
 """Median seconds of every contestant at every n, forward and forward + backward, and the peak memory of one step.
 
-Whatever would take longer than `limit` seconds a step is left out from there on, as it is quadratic. Memory is measured
-in a process of its own: the largest resident set of one forward + backward, less what was there before.
+Memory is measured first, in a process of its own (`memory.py`), which goes as far in n as 16 GiB allow; seconds then
+for those n, and no further once a step takes longer than `limit`.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from torch import Tensor, nn
 
 from sumformer.experiments.bench.contestants import CONTESTANTS, Contestant, Shape
 
+MEASURES = {"forward": "forward_seconds", "step": "step_seconds", "memory": "peak_bytes"}
 LENGTHS = (256, 512, 1024, 2048, 4096, 8192, 16384, 32768, 65536)
 
 
@@ -32,7 +33,8 @@ class Config:
     lengths: tuple[int, ...] = LENGTHS
     threads: int = 2
     device: str = "cpu"
-    limit: float = 20.0
+    limit: float = 8.0
+    """Seconds of a step after which larger n are left out."""
     memory: bool = True
     shape: Shape = field(default_factory=Shape)
 
@@ -45,15 +47,19 @@ def run(config: Config, progress: Callable[[str], None] = lambda _: None) -> dic
     missing: dict[str, str] = {}
     try:
         for contestant in CONTESTANTS:
+            progress(f"{contestant.name}, memory")
+            try:
+                contestant.build(config.shape, config.lengths[0])
+            except ImportError as error:
+                missing[contestant.name] = f"not installed ({error.name})"
+                continue
+            peaks = _peak_bytes(contestant, config)
             for n in config.lengths:
-                progress(f"{contestant.name}, n = {n:,}")
-                try:
-                    row = _measure(contestant, n, config)
-                except ImportError as error:
-                    missing[contestant.name] = f"not installed ({error.name})"
+                if peaks and n not in peaks:
                     break
-                rows.append(row)
-                if row["step_seconds"] > config.limit / 3.5:
+                progress(f"{contestant.name}, n = {n:,}")
+                rows.append(_measure(contestant, n, config) | {"peak_bytes": peaks.get(n)})
+                if rows[-1]["step_seconds"] > config.limit:
                     break
     finally:
         torch.set_num_threads(before)
@@ -69,20 +75,19 @@ def run(config: Config, progress: Callable[[str], None] = lambda _: None) -> dic
 
 
 def ratios(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """For each mechanism, peer and n: seconds of the peer over seconds of ours."""
-    ours = {(r["mechanism"], r["n"]): r for r in rows if r["ours"]}
-    return [
-        {
-            "mechanism": r["mechanism"],
-            "n": r["n"],
-            "ours": mine["name"],
-            "peer": r["name"],
-            "forward": r["forward_seconds"] / mine["forward_seconds"],
-            "step": r["step_seconds"] / mine["step_seconds"],
-        }
-        for r in rows
-        if not r["ours"] and (mine := ours.get((r["mechanism"], r["n"]))) is not None
-    ]
+    """For each of ours, each peer it meets and each n: seconds and bytes of the peer over those of ours."""
+    known = {c.name: c for c in CONTESTANTS}
+    found = []
+    for mine in (r for r in rows if r["ours"]):
+        for r in rows:
+            if r["n"] == mine["n"] and known[mine["name"]].meets(known[r["name"]]):
+                sides = {"mechanism": mine["mechanism"], "n": r["n"], "ours": mine["name"], "peer": r["name"]}
+                found.append(sides | {short: _over(r, mine, full) for short, full in MEASURES.items()})
+    return found
+
+
+def _over(peer: dict[str, Any], mine: dict[str, Any], what: str) -> float | None:
+    return peer[what] / mine[what] if peer[what] and mine[what] else None
 
 
 def _measure(contestant: Contestant, n: int, config: Config) -> dict[str, Any]:
@@ -101,7 +106,6 @@ def _measure(contestant: Contestant, n: int, config: Config) -> dict[str, Any]:
         "parameters": sum(p.numel() for p in module.parameters()),
         "forward_seconds": forward,
         "step_seconds": step,
-        "peak_bytes": _peak_bytes(contestant, n, config) if config.memory else None,
     }
 
 
@@ -112,32 +116,44 @@ def _step(module: nn.Module, x: Tensor) -> Tensor:
 
 
 def _median(call: Callable[[], Tensor], config: Config) -> float:
-    """A warm-up, then up to nine runs or two seconds."""
+    """A warm-up, then up to nine runs or a second; what takes longer than three runs once."""
     times: list[float] = []
-    start = time.perf_counter()
     for repeat in range(10):
         began = time.perf_counter()
         call()
         if config.device != "cpu":
             torch.cuda.synchronize()
         elapsed = time.perf_counter() - began
-        if repeat or elapsed > 1.0:
+        if repeat or elapsed > 3.0:
             times.append(elapsed)
-        if len(times) >= 3 and time.perf_counter() - start > 2.0:
-            break
-        if times and time.perf_counter() - start > 6.0:
+        if elapsed > 3.0 or (len(times) >= 3 and sum(times) > 1.0):
             break
     return statistics.median(times)
 
 
-def _peak_bytes(contestant: Contestant, n: int, config: Config) -> int | None:
-    """The peak of one step in a fresh process (CPU), or of the allocator (GPU)."""
+def _peak_bytes(contestant: Contestant, config: Config) -> dict[int, int]:
+    """n → the peak of one step, as far as memory allows: of a fresh process (CPU), of the allocator (GPU)."""
+    if not config.memory:
+        return {}
     if config.device != "cpu":
+        return _allocator_peaks(contestant, config)
+    command = [sys.executable, "-m", "sumformer.experiments.bench.memory", contestant.name, str(config.batch)]
+    environment = {**os.environ, "OMP_NUM_THREADS": str(config.threads)}
+    done = subprocess.run([*command, *map(str, config.lengths)], capture_output=True, text=True, env=environment)
+    return {int(n): int(peak) for n, peak in (line.split() for line in done.stdout.splitlines())}
+
+
+def _allocator_peaks(contestant: Contestant, config: Config) -> dict[int, int]:
+    found = {}
+    for n in config.lengths:
+        torch.cuda.empty_cache()
+        module = contestant.build(config.shape, n).to(config.device)
+        x = torch.randn(config.batch, n, config.shape.d, device=config.device, requires_grad=True)
         torch.cuda.reset_peak_memory_stats()
         held = torch.cuda.memory_allocated()
-        module = contestant.build(config.shape, n).to(config.device)
-        _step(module, torch.randn(config.batch, n, config.shape.d, device=config.device, requires_grad=True))
-        return torch.cuda.max_memory_allocated() - held
-    command = [sys.executable, "-m", "sumformer.experiments.bench.memory", contestant.name, str(n), str(config.batch)]
-    done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "OMP_NUM_THREADS": "2"})
-    return int(done.stdout) if done.returncode == 0 else None
+        try:
+            _step(module, x)
+        except torch.OutOfMemoryError:
+            break
+        found[n] = torch.cuda.max_memory_allocated() - held
+    return found

@@ -31,7 +31,7 @@ class Drawn(Relation):
         s = torch.arange(self.r, device=k.device)
         first = s * n // self.r
         length = (s + 1) * n // self.r - first
-        return first + ((self._hash(k, s) * length) >> 32), length > 0
+        return (self._hash(k, s) * length).bitwise_right_shift_(32).add_(first), length > 0
 
     def contains(self, k: Tensor, j: Tensor, n: Length) -> Tensor:
         places, exist = self.places(k, n)
@@ -44,12 +44,13 @@ class Drawn(Relation):
         """32 bits that look random: a strong hash of the row and of the column, and a last round on their product."""
         row = _mix(_mix(k) ^ _mix(torch.full_like(s[:1], self.seed & _MASK)))
         column = _mix(s + self.seed % 1_000_003 + (1 << 20)) >> 1  # below 2^31
-        return _round(((row | 1) * (column | 1)) & _MASK)
+        return _round(((row | 1) * (column | 1)).bitwise_and_(_MASK))
 
 
 def _round(x: Tensor) -> Tensor:
-    x = ((x ^ (x >> 16)) * _MULTIPLIER) & _MASK
-    return x ^ (x >> 15)
+    """In place but for one copy: new memory costs more than the arithmetic."""
+    x = (x ^ (x >> 16)).mul_(_MULTIPLIER).bitwise_and_(_MASK)
+    return x.bitwise_xor_(x >> 15)
 
 
 def _mix(x: Tensor) -> Tensor:

@@ -8,8 +8,8 @@ Queries stand in blocks of c. A block meets a *slab* of keys, the same for its c
 Stride(ℓ) is dense among the tokens of one residue, Drawn(r) is a list of r keys per query. The logits of a query stand
 side by side in this order; `blocked` marks those that are no connection or that stand there already.
 
-n is rounded up to N = blocks · c with at least one spare block: every size is then a plain expression of n that is
-never 1, and compiled code serves all lengths. The first `rows` queries meet all keys, apart from all this.
+n is rounded up to N = blocks · c; in compiled code with at least one spare block: every size is then a plain expression
+of n that is never 1, and one graph serves all lengths. The first `rows` queries meet all keys, apart from all this.
 """
 
 from __future__ import annotations
@@ -93,10 +93,12 @@ def halo(step: Step) -> int:
     return c * max([0, *(-(-r.w // c) for r in step.relations if isinstance(r, Band))])
 
 
-def spare_blocks(step: Step) -> int:
-    """Room for the first `rows` and g tokens, whether or not they exist, and never a single block."""
-    first = max([step.rows, *(r.g for r in step.relations if isinstance(r, First))])
-    return 2 + first // block_size(step)
+def count_blocks(step: Step, n: int) -> int:
+    """Room for n tokens, and for the first `rows` and g, whether or not they exist."""
+    c, first = block_size(step), max([step.rows, *(r.g for r in step.relations if isinstance(r, First))])
+    if torch.compiler.is_compiling():
+        return n // c + 2 + first // c
+    return max(1, -(-n // c), -(-first // c))
 
 
 def plan(step: Step, n: int, device: torch.device, is_causal: bool = False, lengths: Tensor | None = None) -> Plan:
@@ -118,7 +120,7 @@ def _cached(step: Step, n: int, device: torch.device, is_causal: bool) -> Plan:
 
 def _build(step: Step, n: int, device: torch.device, is_causal: bool, real: Length) -> Plan:
     c = block_size(step)
-    blocks = n // c + spare_blocks(step)
+    blocks = count_blocks(step, n)
     tokens = torch.arange(c * blocks, device=device)
     masks: list[Tensor] = []
     ends = drawn = None
@@ -168,7 +170,10 @@ def _columns(tokens: Tensor, j: Tensor, n: Length, earlier: Sequence[Relation], 
     k = tokens.view(1, -1, c, 1)
     again = torch.cat([torch.zeros_like(j[..., :1], dtype=torch.bool), j[..., 1:] == j[..., :-1]], -1)
     missing = (j < 0) | (j >= n) | again | _too_late(k, j, is_causal)
-    return _with_earlier(missing | torch.zeros_like(k, dtype=torch.bool), k, j, n, earlier).flatten(1, 2)
+    if not is_causal and all(isinstance(relation, SameBlock) and relation.l == c for relation in earlier):
+        k = k[:, :, :1]  # the c queries of a block all see the same
+    blocked = _with_earlier(missing | torch.zeros_like(k, dtype=torch.bool), k, j, n, earlier)
+    return blocked.expand(-1, -1, c, -1).flatten(1, 2)
 
 
 def _residues(tokens: Tensor, stride: int, n: Length, earlier: Sequence[Relation], is_causal: bool) -> Tensor:
@@ -177,7 +182,8 @@ def _residues(tokens: Tensor, stride: int, n: Length, earlier: Sequence[Relation
     bands = [relation for relation in earlier if isinstance(relation, Band)]
     others = [relation for relation in earlier if not isinstance(relation, Band)]
     known = _with_earlier(_too_late(k[:, :, :1], j[:, :, :1], is_causal), k[:, :, :1], j[:, :, :1], n, bands)
-    return _with_earlier((j >= n) | known.expand(1, k.shape[1], 1, k.shape[1]), k, j, n, others).flatten(1, 2)
+    known = known.expand(1, k.shape[1], 1, k.shape[1]).contiguous()  # j is transposed: else all that follows would be
+    return _with_earlier((j >= n).contiguous() | known, k, j, n, others).flatten(1, 2)
 
 
 def _draws(

@@ -1,0 +1,101 @@
+"""`sumformer compare DATA`: which architecture, with what latent dimension, at equal parameter budget."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from statistics import fmean
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table
+
+from sumformer.cli import learning
+from sumformer.cli.output import Json, command, console, messages, print_json
+from sumformer.errors import InputError
+from sumformer.experiments.comparison import Config, run, write_comparison
+from sumformer.experiments.comparison.page import spread, verdict
+from sumformer.learn.architectures import ARCHITECTURES, check_architecture
+from sumformer.learn.reading import read
+from sumformer.learn.sampling import Sampling
+
+Names = Annotated[str | None, typer.Option("--as", help=f"Some of {','.join(ARCHITECTURES)}; default all.")]
+Parameters = Annotated[int, typer.Option("--parameters", help="The budget: at most so many each.")]
+Latents = Annotated[str, typer.Option("--latents", help="Latent dimensions (or k) to try.")]
+Seeds = Annotated[int, typer.Option("--seeds", help="Runs of each architecture at its chosen latent dimension.")]
+Epochs = Annotated[int | None, typer.Option("--epochs", help="Epochs of each run; default: about 2000 steps.")]
+Longest = Annotated[int, typer.Option("--longest", help="The largest n at which time and memory are measured.")]
+Out = Annotated[Path | None, typer.Option("--out", "-o", help="Folder for report.html and comparison.json.")]
+
+
+@command
+def compare(
+    data: learning.Data,
+    out: Out = None,
+    names: Names = None,
+    parameters: Parameters = 10_000,
+    latents: Latents = "4,16,64",
+    seeds: Seeds = 3,
+    epochs: Epochs = None,
+    longest: Longest = 1024,
+    per: learning.Per = None,
+    task: learning.TaskOption = None,
+    set_column: learning.SetColumn = "set",
+    features: learning.Features = None,
+    targets: learning.Targets = None,
+    sets: learning.SampledSets = 1000,
+    tokens: learning.SampledTokens = 10,
+    dim: learning.Dim = 1,
+    box: learning.BoxOption = None,
+    as_json: Json = False,
+) -> None:
+    """Train every architecture on DATA with as many parameters, and recommend one by a stated rule."""
+    how = learning.reading(per, task, set_column, features, targets, Sampling(sets, tokens, dim, box))
+    chosen = tuple(ARCHITECTURES) if names is None else tuple(check_architecture(n.strip()) for n in names.split(","))
+    lengths = tuple(n for n in Config().lengths if n <= longest)
+    config = Config(chosen, parameters, _whole(latents), seeds, epochs, lengths=lengths)
+    read_sets = read(data, how)
+    with messages.status("…") as status:
+        result = run(read_sets, config, lambda text: status.update(text))
+    if out is not None:
+        write_comparison(result, out, data)
+    if as_json:
+        print_json(result)
+    else:
+        show(result)
+
+
+def _whole(text: str) -> tuple[int, ...]:
+    try:
+        return tuple(sorted({int(part) for part in text.split(",")}))
+    except ValueError:
+        raise InputError(f"--latents: expected numbers as 4,16,64, got {text!r}") from None
+
+
+def show(result: dict[str, Any]) -> None:
+    """Errors and times, then what follows."""
+    table = Table("architecture", "d' or k", "parameters", "validation error", "test error", "training s", "ms per set")
+    for row in sorted(result["rows"], key=lambda row: fmean(row["validation"])):
+        table.add_row(
+            row["name"] + ("" if row["equivariant"] else " *"),
+            "–" if row["latent"] is None else str(row["latent"]),
+            f"{row['parameters']:,}",
+            spread(row["validation"]),
+            spread(row["test"]),
+            f"{row['train_seconds']:.1f}",
+            f"{row['milliseconds_per_set']:.3g}",
+        )
+    console.print(table)
+    against = Table("milliseconds to predict a set (MiB for 8)", *(f"n = {c}" for c in _lengths(result)))
+    for row in result["rows"]:
+        cells = {c["n"]: f"{1e3 * c['predict_seconds']:.3g} ({c['peak_bytes'] / 2**20:.2g})" for c in row["costs"]}
+        against.add_row(row["name"], *(cells.get(n, "–") for n in _lengths(result)))
+    console.print(against)
+    console.print("* depends on the order of tokens")
+    for name, why in result["left_out"].items():
+        console.print(f"left out: {name}, {why}")
+    console.print(f"rule: {result['recommendation']['rule']}")
+    console.print(verdict(result), style="bold")
+
+
+def _lengths(result: dict[str, Any]) -> list[int]:
+    return sorted({c["n"] for row in result["rows"] for c in row["costs"]})

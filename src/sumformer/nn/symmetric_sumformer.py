@@ -1,0 +1,191 @@
+"""ψ(x, Σ) = Σ_t C_t · T_{α_t}(u) · Π_{β ∈ B_t} q_β,  q_β = Σ_β − T_β(u) = Σ_{j≠i} T_β(u_j),  u = (x − centre)/radius.
+
+The Sumformer of Theorem 4.1's continuous proof for exactly n tokens: φ(x) = (T_β(u))_β, Chebyshev power sums of the
+others, the own token removed by subtraction, ψ a polynomial. Its products share prefixes: a trie, one level per factor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+
+import torch
+from torch import Tensor, nn
+
+from sumformer.errors import InputError
+from sumformer.nn.expression_sumformer import ARITHMETICS, SLAB_ELEMENTS
+from sumformer.nn.inputs import check_tokens, keep_from_attention_mask, zero_padding
+from sumformer.nn.network_operations import chebyshev_table
+from sumformer.nn.summarising import SummarisingModule
+from sumformer.nn.summary import Summary
+
+
+class SymmetricSumformer(SummarisingModule):
+    """(batch, n, d) → (batch, n, width). The coefficients are made for n = `tokens`, padding not counted.
+
+    config.json holds the arguments, `type` "SymmetricSumformer":
+      d, tokens, width      integers
+      centre, radius        d exact rationals each, as strings
+      arithmetic            "float64", "float32" or "mixed" (float32 in and out, float64 inside)
+      own                   the multi-indices α, lists of d integers ≥ 0: T_α(u) = Π_c T_{α_c}(u_c)
+      features              the multi-indices β ≠ 0 of φ, without repetition; their number is d'
+      products              the trie: entry i describes node i + 1 as [parent, feature], its product being that of the
+                            node `parent` times q_β with β = features[feature]; node 0 is the empty product 1.
+                            Parents come before their children, and nodes are ordered by their number of factors
+      terms                 [a, p] for each t: α_t = own[a], and B_t the factors of node p
+    model.safetensors holds one tensor, `coefficients` C of shape (terms, width), in the dtype of the inside.
+
+    Computed as: t̂ = clamp((x − centre)·(1/radius), −1, 1); T_{k+1} = 2 t̂ T_k − T_{k−1}; T_β as a product over
+    coordinates from the first on; Σ_β by one sum over tokens in any order (weights multiply first);
+    q_β = Σ_β − T_β(u); nodes by one product each; T_α(u) times its node; a matrix product with C.
+    """
+
+    group = 1024  # all tokens are one group of the summation tree: n is small
+    own_among_sources = True  # ψ takes the own token out of Σ, so that queries must be the sources
+    coefficients: nn.Parameter
+
+    def __init__(
+        self,
+        d: int,
+        tokens: int,
+        width: int,
+        centre: Sequence[str],
+        radius: Sequence[str],
+        arithmetic: str,
+        own: Sequence[Sequence[int]],
+        features: Sequence[Sequence[int]],
+        products: Sequence[Sequence[int]],
+        terms: Sequence[Sequence[int]],
+    ) -> None:
+        super().__init__()
+        if arithmetic not in ARITHMETICS:
+            raise InputError(f"SymmetricSumformer: expected arithmetic in {tuple(ARITHMETICS)}, got {arithmetic!r}")
+        self.d, self.tokens, self.width, self.arithmetic = d, tokens, width, arithmetic
+        self.centre, self.radius = list(centre), list(radius)
+        self.own, self.features = [list(a) for a in own], [list(b) for b in features]
+        self.products, self.terms = [list(p) for p in products], [list(t) for t in terms]
+        self.inside, self.outside = ARITHMETICS[arithmetic]
+        self._check()
+        self.depths = _depths(self.products)
+        self.degrees = [max([0, *(k[c] for k in (*self.own, *self.features))]) for c in range(d)]
+        self.coefficients = nn.Parameter(torch.zeros(len(self.terms), width, dtype=self.inside))
+        self._add_constants()
+
+    @property
+    def latent_dimension(self) -> int:
+        """d': the number of summed features."""
+        return len(self.features)
+
+    # ---- φ and Σ
+
+    def summarise(self, z: Tensor, weights: Tensor | None = None, attention_mask: Tensor | None = None) -> Summary:
+        """Σ over sources z (batch, m, d), each counted `weights` ≥ 0 times."""
+        check_tokens("SymmetricSumformer.summarise", z, self.d)
+        keep = keep_from_attention_mask("SymmetricSumformer.summarise", z, attention_mask)
+        z = self._padded(z.to(self.inside), keep)
+        w = z.new_ones(z.shape[:2]) if weights is None else weights.to(self.inside)
+        if w.shape != z.shape[:2]:
+            raise InputError(f"summarise: expected weights of shape {tuple(z.shape[:2])}, got {tuple(w.shape)}")
+        w = zero_padding(w.unsqueeze(-1), keep)
+        return Summary((w * self._select(self._tables(z), "feature")).sum(dim=1), w.double().sum(dim=(1, 2)))
+
+    # ---- ψ
+
+    def psi_of(self, x: Tensor, state: Summary) -> Tensor:
+        """ψ(x_i, Σ) for tokens x (batch, s, d) that are among those Σ was taken over."""
+        x = x.to(self.inside)
+        widest = max(1, len(self.terms), len(self.products) + 1)
+        slab = x.shape[1] if torch.compiler.is_compiling() else max(1, SLAB_ELEMENTS // (widest * x.shape[0]))
+        pieces = [x] if slab >= x.shape[1] else list(torch.split(x, slab, dim=1))
+        out = [self._psi(piece, state.total) for piece in pieces]
+        return torch.cat(out, dim=1).to(self.outside)
+
+    def forward(self, x: Tensor, attention_mask: Tensor | None = None) -> Tensor:
+        check_tokens("SymmetricSumformer", x, self.d)
+        keep = keep_from_attention_mask("SymmetricSumformer", x, attention_mask)
+        x = self._padded(x, keep)
+        return zero_padding(self.psi_of(x, self.summarise(x, None, attention_mask)), keep)
+
+    def _psi(self, x: Tensor, total: Tensor) -> Tensor:
+        tables = self._tables(x)
+        q = total.unsqueeze(1) - self._select(tables, "feature")
+        nodes = [x.new_ones(*x.shape[:2], 1)]
+        for k in range(len(self.depths)):
+            parents, factors = self._index(f"parent_{k}"), self._index(f"factor_{k}")
+            nodes.append(nodes[-1].index_select(-1, parents) * q.index_select(-1, factors))
+        products = torch.cat(nodes, dim=-1).index_select(-1, self._index("term_node"))
+        own = self._select(tables, "own").index_select(-1, self._index("term_own"))
+        return (own * products) @ self.coefficients
+
+    # ---- small things
+
+    def _tables(self, z: Tensor) -> list[Tensor]:
+        t = ((z - self._index("centre_")) * self._index("inverse_radius")).clamp(-1, 1)
+        return [chebyshev_table(t[..., c], self.degrees[c]) for c in range(self.d)]
+
+    def _select(self, tables: list[Tensor], name: str) -> Tensor:
+        """Π_c T_{k_c} for every multi-index k of a list, (batch, s, list)."""
+        value = tables[0].index_select(-1, self._index(f"{name}_0"))
+        for c in range(1, self.d):
+            value = value * tables[c].index_select(-1, self._index(f"{name}_{c}"))
+        return value
+
+    def _padded(self, x: Tensor, keep: Tensor | None) -> Tensor:
+        """Padding is moved to the box's centre; its weight is 0."""
+        return x if keep is None else torch.where(keep.unsqueeze(-1), x, self._index("centre_").to(x.dtype))
+
+    def _check(self) -> None:
+        where = "SymmetricSumformer"
+        if self.d < 1 or self.tokens < 1 or self.width < 1:
+            raise InputError(f"{where}: expected d, tokens, width ≥ 1, got {self.d}, {self.tokens}, {self.width}")
+        if len(self.centre) != self.d or len(self.radius) != self.d or not all(Fraction(r) > 0 for r in self.radius):
+            raise InputError(f"{where}: expected {self.d} centres and {self.d} radii > 0")
+        for name, indices in (("own", self.own), ("features", self.features)):
+            if any(len(k) != self.d or min(k) < 0 for k in indices):
+                raise InputError(f"{where}: expected {name} to be lists of {self.d} integers ≥ 0")
+        if len({tuple(b) for b in self.features}) < len(self.features) or any(not any(b) for b in self.features):
+            raise InputError(f"{where}: expected features to be distinct and not 0")
+        for i, (parent, feature) in enumerate(self.products):
+            if not (0 <= parent <= i and 0 <= feature < len(self.features)):
+                raise InputError(f"{where}: product {i} refers to what does not exist")
+        if any(not (0 <= a < len(self.own) and 0 <= p <= len(self.products)) for a, p in self.terms):
+            raise InputError(f"{where}: a term refers to what does not exist")
+
+    def _add_constants(self) -> None:
+        """Everything that follows from the configuration: index maps and rounded constants, not saved."""
+        reals = {"centre_": self.centre, "inverse_radius": [str(1 / Fraction(r)) for r in self.radius]}
+        for name, values in reals.items():
+            exact = torch.tensor([float(Fraction(v)) for v in values], dtype=torch.float64)
+            self.register_buffer(f"_{name}", exact.to(self.inside), persistent=False)
+        for c in range(self.d):
+            self._register(f"feature_{c}", [b[c] for b in self.features])
+            self._register(f"own_{c}", [a[c] for a in self.own])
+        first, before = 1, 0  # the first node of a level, and of the level above it
+        for k, count in enumerate(self.depths):
+            level = self.products[first - 1 : first - 1 + count]
+            self._register(f"parent_{k}", [parent - before for parent, _ in level])
+            self._register(f"factor_{k}", [factor for _, factor in level])
+            first, before = first + count, first
+        self._register("term_own", [a for a, _ in self.terms])
+        self._register("term_node", [p for _, p in self.terms])
+
+    def _register(self, name: str, values: Sequence[int]) -> None:
+        self.register_buffer(f"_{name}", torch.tensor(list(values), dtype=torch.long), persistent=False)
+
+    def _index(self, name: str) -> Tensor:
+        value: Tensor = getattr(self, f"_{name}")
+        return value
+
+    def extra_repr(self) -> str:
+        shape = f"ℝ^{{{self.tokens}×{self.d}}} → ℝ^{{{self.tokens}×{self.width}}}"
+        return f"{shape}, {len(self.terms)} terms, d' = {self.latent_dimension}, {self.arithmetic}"
+
+
+def _depths(products: Sequence[Sequence[int]]) -> list[int]:
+    """The number of nodes with 1, 2, … factors; an `InputError` if they are not in this order."""
+    depth = [0]
+    for parent, _ in products:
+        depth.append(depth[parent] + 1)
+    if depth != sorted(depth):
+        raise InputError("SymmetricSumformer: expected products ordered by their number of factors")
+    return [depth.count(k) for k in range(1, depth[-1] + 1)]
