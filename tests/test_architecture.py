@@ -19,8 +19,8 @@ ORDER = [
     "errors",
     "algebra",
     "targets",
-    "nn",
     "kernels",
+    "nn",
     "certificates",
     "gadgets",
     "theorems",
@@ -48,6 +48,8 @@ OPTIONAL = [
     "mpmath",
     "sympy",
     "triton",
+    "sklearn",
+    "pyarrow",
 ]
 LONGEST = 300
 

@@ -19,7 +19,7 @@ from sumformer.algebra.rounding import TINY, FloatArray, gamma, sum_up, unit_rou
 from sumformer.errors import InputError, ShapeError
 
 COSINE_ERROR: Final = 2.0**-49
-"""Bound of |computed − exact| for the nodes and for every T_k(node) below; see `_cosines`."""
+"""Bound of |computed − exact| for the nodes and for every T_k(node) below; see `cosines`."""
 
 GRID_BUDGET: Final = 4_000_000
 _SLAB: Final = 1_000_000
@@ -28,14 +28,14 @@ _U: Final = unit_roundoff("float64")
 
 def nodes(N: int) -> FloatArray:
     """x_i = cos((2i+1)π / (2(N+1))), i = 0 … N, decreasing, within COSINE_ERROR of the exact ones."""
-    return _cosines(N + 1)[2 * np.arange(N + 1) + 1]
+    return cosines(N + 1)[2 * np.arange(N + 1) + 1]
 
 
 def transform_matrix(N: int) -> FloatArray:
     """A_ki = (2 − [k=0])/(N+1) · T_k(x_i), so that c = A f(x)."""
     k, i = np.arange(N + 1)[:, None], np.arange(N + 1)[None, :]
     weights = np.where(k == 0, 1.0, 2.0) / (N + 1)
-    return np.asarray(weights * _cosines(N + 1)[(k * (2 * i + 1)) % (4 * (N + 1))])
+    return np.asarray(weights * cosines(N + 1)[(k * (2 * i + 1)) % (4 * (N + 1))])
 
 
 def coefficients(values: ArrayLike, axes: Sequence[int] | None = None) -> FloatArray:
@@ -142,7 +142,7 @@ def lebesgue(N: int) -> float:
     return float((2 * log(Interval.from_fraction(N + 1)) / PI + 1).hi)
 
 
-def _cosines(n: int) -> FloatArray:
+def cosines(n: int) -> FloatArray:
     """cos(mπ/(2n)), m = 0 … 4n − 1, within COSINE_ERROR = 16u.
 
     Folded to sin θ with |θ| ≤ π/2: θ has a relative error ≤ 3u, which moves sin θ by ≤ 3u |θ cos θ| < 2u; libm's sin
@@ -169,7 +169,7 @@ def _grid(degrees: Sequence[int], oversample: float, budget: int) -> list[int] |
 def _grid_maximum(coeffs: FloatArray, counts: Sequence[int]) -> float:
     """max |p| over the grid of Chebyshev zeros; the first axis in slabs, so the whole grid is never held."""
     bases = [
-        _cosines(M)[(np.arange(N)[None, :] * (2 * np.arange(M)[:, None] + 1)) % (4 * M)]
+        cosines(M)[(np.arange(N)[None, :] * (2 * np.arange(M)[:, None] + 1)) % (4 * M)]
         for N, M in zip(coeffs.shape, counts, strict=True)
     ]
     step = max(1, _SLAB // math.prod(counts[1:]))

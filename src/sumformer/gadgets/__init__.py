@@ -1,1 +1,1 @@
-"""Lemma-sized weight builders."""
+"""Lemma-sized weight builders: ReLU networks with a proved error on a stated range."""

@@ -37,19 +37,7 @@ class Roundings:
     @cached_property
     def table(self) -> FloatArray:
         """τ_{c,k} for every coordinate c and degree k."""
-        k = np.arange(float(MAX_DEGREE))
-        rows = []
-        for centre, radius in zip(self.box.centre, self.box.radius, strict=True):
-            if not self._storable(radius) or not self._storable(1 / radius) or (centre and not self._storable(centre)):
-                rows.append(np.full(k.shape, np.inf))
-                continue
-            shift = 0.0 if is_representable(centre, self.u) else 2.1 * float(abs(centre) / radius)
-            argument = self.u * (4.1 + shift) + 4 * self.arithmetic.tiny / float(radius)
-            rows.append(k**2 * argument + 1.65 * self.u * k * (k - 1))
-        return np.stack(rows)
-
-    def _storable(self, value: Fraction) -> bool:
-        return 4 * self.arithmetic.tiny <= abs(value) <= self.arithmetic.huge / 4
+        return table_errors(self.box, self.arithmetic, self.u)
 
     def relative(self, term: Term, channel_error: float, scale: float) -> float:
         """δ_t, `channel_error` the relative error of b; infinite where nothing can be claimed.
@@ -85,3 +73,21 @@ class Roundings:
         if not relative + 1.01 * roundings * self.u <= 1.0:
             return float("inf")
         return expm1((relative + 1.01 * roundings * self.u) * 1.001) * INFLATE
+
+
+def table_errors(box: Box, arithmetic: Arithmetic, u: float) -> FloatArray:
+    """τ_{c,k} ≥ |computed T_k − T_k| for every coordinate c of the box and degree k < MAX_DEGREE."""
+    k = np.arange(float(MAX_DEGREE))
+    rows = []
+    for centre, radius in zip(box.centre, box.radius, strict=True):
+        if not all(_storable(q, arithmetic) for q in (radius, 1 / radius, centre or radius)):
+            rows.append(np.full(k.shape, np.inf))
+            continue
+        shift = 0.0 if is_representable(centre, u) else 2.1 * float(abs(centre) / radius)
+        argument = u * (4.1 + shift) + 4 * arithmetic.tiny / float(radius)
+        rows.append(k**2 * argument + 1.65 * u * k * (k - 1))
+    return np.stack(rows)
+
+
+def _storable(value: Fraction, arithmetic: Arithmetic) -> bool:
+    return 4 * arithmetic.tiny <= abs(value) <= arithmetic.huge / 4

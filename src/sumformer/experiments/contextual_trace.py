@@ -1,0 +1,31 @@
+"""The staircase of the proof: id of every token against the attention layers, each shift a step above all before it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from sumformer.errors import MissingDependencyError
+from sumformer.theorems.yun_2020_deep.trace import Trace
+
+
+def plot(found: Trace, path: str | Path | None = None) -> Any:
+    """A matplotlib figure; written to `path` where one is given."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise MissingDependencyError("matplotlib", "the picture of a trace", "plots") from None
+    figure = Figure(figsize=(8.0, 4.5), layout="constrained")
+    axes = figure.add_subplot()
+    rows = [*found.ids, found.ids[-1]]  # the last plateau has a length
+    for j in range(found.grid.n):
+        token = ", ".join(str(v) for v in found.tokens[j])
+        axes.step(range(len(rows)), [float(row[j]) for row in rows], where="post", label=f"token {j + 1}: ({token})")
+    axes.set_yscale("symlog", linthresh=found.grid.Q)
+    axes.set_xlabel("attention layers")
+    axes.set_ylabel("id, in units of δ")
+    axes.set_title(f"n = {found.grid.n}, d = {found.grid.d}, δ = 1/{found.grid.q}")
+    axes.legend(loc="upper left", fontsize="small")
+    if path is not None:
+        figure.savefig(path, dpi=150)
+    return figure

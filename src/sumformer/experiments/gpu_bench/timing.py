@@ -1,0 +1,52 @@
+"""Milliseconds and bytes of a call on a GPU: as launched, and replayed as a CUDA graph, which leaves launches out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from statistics import median
+
+import torch
+
+
+def milliseconds(call: Callable[[], object], repeats: int = 10, warm: int = 2) -> float:
+    """Median of event times."""
+    for _ in range(warm):
+        call()
+    times = []
+    for _ in range(repeats):
+        start, stop = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+        start.record()
+        call()
+        stop.record()
+        torch.cuda.synchronize()
+        times.append(start.elapsed_time(stop))
+        if sum(times) > 1500:
+            break
+    return median(times)
+
+
+def replayed(call: Callable[[], object], repeats: int = 10) -> float | None:
+    """The same for the captured graph; None where it cannot be captured."""
+    stream = torch.cuda.Stream()
+    stream.wait_stream(torch.cuda.current_stream())
+    try:
+        with torch.cuda.stream(stream):
+            call()
+        torch.cuda.current_stream().wait_stream(stream)
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            call()
+    except RuntimeError:
+        torch.cuda.synchronize()
+        return None
+    return milliseconds(graph.replay, repeats)
+
+
+def peak_bytes(call: Callable[[], object]) -> int:
+    """What the call adds at its peak to what was held before it."""
+    torch.cuda.synchronize()
+    torch.cuda.reset_peak_memory_stats()
+    held = torch.cuda.memory_allocated()
+    call()
+    torch.cuda.synchronize()
+    return torch.cuda.max_memory_allocated() - held

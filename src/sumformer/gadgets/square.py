@@ -1,0 +1,61 @@
+"""weight · t² of a number t = ⟨reads, z⟩ + offset ∈ [lo, hi]: the saw network on (t − lo)/(hi − lo).
+
+t² = S² P² + 2 lo S P + lo²,  S = hi − lo,  P = (t − lo)/S ∈ [0, 1];  error one-sided in [0, S² M^{−2L}/4], halved by a
+constant. What is linear in P costs nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from sumformer.gadgets.piecewise_linear import PiecewiseLinear
+from sumformer.gadgets.saw import Prefer, Shape, choose, chords, saw
+from sumformer.gadgets.units import Gadget, Units, units_of
+
+
+def branch(
+    reads: Mapping[str, float],
+    offset: float,
+    quadratic: float,
+    linear: float,
+    constant: float,
+    shape: Shape,
+    place: str,
+    workspace: str,
+) -> tuple[Units, ...]:
+    """quadratic·P² + linear·P + constant into `place`, P = ⟨reads, z⟩ + offset ∈ [0, 1]: one group per layer."""
+    if shape.layers == 0:  # P² is taken for P: what is left out is (P − P²) ∈ [0, 1/4]
+        if not (linear + quadratic or constant):
+            return ()
+        line = PiecewiseLinear(np.zeros(1), np.array([linear + quadratic]), constant)
+        return (units_of(reads, offset, {place: line}),)
+    square, wave = chords(shape.pieces), saw(shape.pieces)
+    groups = []
+    for layer in range(shape.layers):
+        scale = quadratic * float(shape.pieces) ** (-2 * layer)
+        first, last = layer == 0, layer == shape.layers - 1
+        out = square.scaled(scale).plus_slope(linear if first else -scale, constant if first else 0.0)
+        functions = {place: out}
+        if not last:
+            functions[workspace] = wave if first else wave.plus_slope(-1.0)
+        elif not first:
+            functions[workspace] = PiecewiseLinear(wave.knots, np.zeros(shape.pieces), 0.0).plus_slope(-1.0)
+        groups.append(units_of(reads if first else {workspace: 1.0}, offset if first else 0.0, functions))
+    return tuple(groups)
+
+
+def square(
+    reads: Mapping[str, float], offset: float, lo: float, hi: float, place: str, tolerance: float, prefer: Prefer
+) -> Gadget:
+    """t² within the tolerance."""
+    length = hi - lo
+    shape = choose(2 * tolerance / length**2, prefer, len(reads))
+    error = length**2 * shape.error / 2
+    scaled = {name: weight / length for name, weight in reads.items()}
+    groups = branch(
+        scaled, (offset - lo) / length, length**2, 2 * lo * length, lo**2 - error, shape, place, f"{place}'"
+    )
+    workspace = (f"{place}'",) if shape.layers > 1 else ()
+    return Gadget("square", tuple((group,) for group in groups), error * (1 + 2.0**-40), workspace)

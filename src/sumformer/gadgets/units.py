@@ -1,0 +1,67 @@
+"""FC(z) = Σ over units of bend · R(⟨reads, z⟩ + offset − knot): a feed-forward layer by its action on named places.
+
+Units that read the same number t = ⟨reads, z⟩ + offset write a piecewise-linear function of t to each place they write.
+A gadget is a few stages of them, one stage per feed-forward layer, with a proved error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from sumformer.algebra.rounding import FloatArray
+from sumformer.gadgets.piecewise_linear import PiecewiseLinear
+
+
+@dataclass(frozen=True, eq=False)
+class Units:
+    """Hidden units that share `reads` and `offset`; `writes` and `constants` by place."""
+
+    reads: Mapping[str, float]
+    offset: float
+    knots: FloatArray
+    writes: Mapping[str, FloatArray]
+    constants: Mapping[str, float]
+
+    @property
+    def count(self) -> int:
+        return int(self.knots.size)
+
+    @property
+    def nonzero(self) -> int:
+        bias = int(np.count_nonzero(self.offset - self.knots))
+        return self.count * len(self.reads) + bias + sum(int(np.count_nonzero(w)) for w in self.writes.values())
+
+
+@dataclass(frozen=True, eq=False)
+class Gadget:
+    """`stages[k]` acts in the k-th layer; |out − intended| ≤ `error` while every argument stays in its range."""
+
+    kind: str
+    stages: tuple[tuple[Units, ...], ...]
+    error: float
+    workspace: tuple[str, ...] = ()
+    errors: tuple[float, ...] = ()
+    """Of each of several outputs."""
+
+    @property
+    def depth(self) -> int:
+        return len(self.stages)
+
+    @property
+    def nonzero(self) -> int:
+        return sum(units.nonzero for stage in self.stages for units in stage)
+
+
+def units_of(reads: Mapping[str, float], offset: float, functions: Mapping[str, PiecewiseLinear]) -> Units:
+    """One group of units that writes P_place(t) to every place; all P have the same knots."""
+    (first, *_) = functions.values()
+    return Units(
+        dict(reads),
+        offset,
+        first.knots,
+        {place: p.bends for place, p in functions.items()},
+        {place: p.start for place, p in functions.items() if p.start},
+    )

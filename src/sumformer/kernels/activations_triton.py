@@ -1,0 +1,52 @@
+"""σ and σ′ in Triton, in float32: ACT is the place of the name in `activations.NAMES`.
+
+Φ(−|z|) = ½ P(t) e^{−z²/2}, t = 1/(1 + p|z|/√2), P of degree 5 (Abramowitz and Stegun 7.1.26): within 1e-7 of Φ, and the
+exponential serves σ and σ′ of gelu at once.
+"""
+# ruff: noqa: ANN001, ANN201
+
+from __future__ import annotations
+
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def normal(z):  # type: ignore[no-untyped-def]
+    """Φ(z) and e^{−z²/2}."""
+    bell = tl.exp(-0.5 * z * z)
+    t = 1.0 / (1.0 + 0.2316419 * tl.abs(z))
+    series = ((((0.5307027145 * t - 0.7265760135) * t + 0.7107068705) * t - 0.142248368) * t + 0.127414796) * t
+    tail = series * bell
+    return tl.where(z < 0, tail, 1.0 - tail), bell
+
+
+@triton.jit
+def value(z, ACT: tl.constexpr):  # type: ignore[no-untyped-def]
+    """σ(z)."""
+    if ACT == 0:
+        out = tl.where(z > 0, z, 0.0 * z)
+    elif ACT == 1:
+        out = z * normal(z)[0]
+    elif ACT == 2:
+        out = z / (1.0 + tl.exp(-z))
+    else:
+        out = 1.0 - 2.0 / (1.0 + tl.exp(2.0 * z))
+    return out
+
+
+@triton.jit
+def slope(z, ACT: tl.constexpr):  # type: ignore[no-untyped-def]
+    """σ′(z)."""
+    if ACT == 0:
+        out = tl.where(z > 0, 1.0, 0.0)
+    elif ACT == 1:
+        below, bell = normal(z)
+        out = below + z * (0.3989422804014327 * bell)
+    elif ACT == 2:
+        s = 1.0 / (1.0 + tl.exp(-z))
+        out = s * (1.0 + z * (1.0 - s))
+    else:
+        t = 1.0 - 2.0 / (1.0 + tl.exp(2.0 * z))
+        out = 1.0 - t * t
+    return out

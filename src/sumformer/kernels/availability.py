@@ -1,0 +1,41 @@
+"""Which kernels run here, and why not where they do not: one sentence, or None when nothing is in the way."""
+
+from __future__ import annotations
+
+import os
+from functools import cache
+from importlib.util import find_spec
+
+import torch
+from torch import Tensor
+
+SWITCH = "SUMFORMER_KERNELS"
+
+
+def obstacle() -> str | None:
+    """What keeps the Triton kernels from running on this machine."""
+    if os.environ.get(SWITCH, "1") == "0":
+        return f"switched off by {SWITCH}=0"
+    return _obstacle_of_the_machine()
+
+
+@cache
+def _obstacle_of_the_machine() -> str | None:
+    if find_spec("triton") is None:
+        return "triton is not installed"
+    if not torch.cuda.is_available():
+        return "no CUDA device"
+    if torch.version.hip is not None:
+        return "written for NVIDIA devices"
+    if torch.cuda.get_device_capability()[0] < 9:
+        return "the device has no tensor memory accelerator (compute capability 9.0 or later)"
+    return None
+
+
+# What torch.compiler.assume_constant_result does, without importing the compiler here.
+obstacle._dynamo_marked_constant = True  # type: ignore[attr-defined]
+
+
+def runs_on(x: Tensor) -> bool:
+    """x lies where the Triton kernels can read it."""
+    return x.is_cuda and obstacle() is None

@@ -1,0 +1,112 @@
+"""v = f(g) over the rows of a product g, with the column sums of v over each sequence taken on the way.
+
+WHAT = 0   v = σ(z),             z = g + shift[sequence]
+WHAT = 1   v = y · σ′(z)
+WHAT = 2   v = σ′(z) · scale[sequence]
+
+Each tile belongs to one sequence. Its sums are one row of `partial`; `sum_tiles` adds these rows in an order that
+depends on the number of tiles alone: no atomics.
+"""
+# ruff: noqa: ANN001, ANN201
+
+from __future__ import annotations
+
+import triton
+import triton.language as tl
+
+from sumformer.kernels.activations_triton import slope, value
+
+
+@triton.jit
+def activation_pass(  # type: ignore[no-untyped-def]
+    g,
+    y,
+    out,
+    out_stride,
+    shift,
+    shift_stride,
+    scale,
+    keep,
+    partial,
+    tiles,
+    length,
+    tiles_per_sequence,
+    tile_rows,
+    width,
+    WHAT: tl.constexpr,
+    ACT: tl.constexpr,
+    STORE: tl.constexpr,
+    SUMS: tl.constexpr,
+    MASKED: tl.constexpr,
+    PACKED: tl.constexpr,
+    ROWS: tl.constexpr,
+    COLS: tl.constexpr,
+):
+    tile = tl.program_id(0)
+    cols = tl.program_id(1) * COLS + tl.arange(0, COLS)
+    if PACKED:
+        first = tl.load(tiles + 3 * tile)
+        end = tl.load(tiles + 3 * tile + 1)
+        sequence = tl.load(tiles + 3 * tile + 2)
+    else:
+        sequence = tile // tiles_per_sequence
+        first = sequence * length + (tile % tiles_per_sequence) * tile_rows
+        end = sequence * length + length
+    end = tl.minimum(end, first + tile_rows)
+    narrow = cols < width
+    added = tl.load(shift + sequence * shift_stride + cols, mask=narrow, other=0.0).to(tl.float32)[None, :]
+    if WHAT == 2:
+        factor = tl.load(scale + sequence * width + cols, mask=narrow, other=0.0).to(tl.float32)[None, :]
+    acc = tl.zeros((ROWS, COLS), dtype=tl.float32)
+    for start in range(first, end, ROWS):
+        rows = start + tl.arange(0, ROWS)
+        real = rows < end
+        inside = real[:, None] & narrow[None, :]
+        place = rows.to(tl.int64)[:, None] * width + cols[None, :]
+        z = tl.load(g + place, mask=inside, other=0.0).to(tl.float32) + added
+        if WHAT == 0:
+            v = value(z, ACT)
+        elif WHAT == 1:
+            v = tl.load(y + place, mask=inside, other=0.0).to(tl.float32) * slope(z, ACT)
+        else:
+            v = slope(z, ACT) * factor
+        if MASKED:
+            real = tl.load(keep + rows, mask=real, other=0) != 0
+        if SUMS or MASKED:
+            v = tl.where(real[:, None], v, 0.0)
+        if SUMS:
+            acc += v
+        if STORE:
+            target = out + rows.to(tl.int64)[:, None] * out_stride + cols[None, :]
+            tl.store(target, v.to(out.dtype.element_ty), mask=inside)
+    if SUMS:
+        tl.store(partial + tile.to(tl.int64) * width + cols, tl.sum(acc, axis=0), mask=narrow)
+
+
+@triton.jit
+def sum_tiles(  # type: ignore[no-untyped-def]
+    partial,
+    total,
+    ends,
+    tiles_per_sequence,
+    width,
+    factor,
+    PACKED: tl.constexpr,
+    ROWS: tl.constexpr,
+    COLS: tl.constexpr,
+):
+    """total[s] = factor · the sum of the rows of `partial` that belong to sequence s."""
+    sequence = tl.program_id(0)
+    cols = tl.program_id(1) * COLS + tl.arange(0, COLS)
+    if PACKED:
+        first = tl.load(ends + sequence)
+        last = tl.load(ends + sequence + 1)
+    else:
+        first = sequence * tiles_per_sequence
+        last = first + tiles_per_sequence
+    acc = tl.zeros((ROWS, COLS), dtype=tl.float32)
+    for start in range(first, last, ROWS):
+        rows = start + tl.arange(0, ROWS)
+        inside = (rows < last)[:, None] & (cols < width)[None, :]
+        acc += tl.load(partial + rows.to(tl.int64)[:, None] * width + cols[None, :], mask=inside, other=0.0)
+    tl.store(total + sequence.to(tl.int64) * width + cols, tl.sum(acc, axis=0) * factor, mask=cols < width)

@@ -1,0 +1,46 @@
+"""out_i = Σ_{k ≤ i} x_k along the tokens: sums of tiles, a scan over tiles, a scan inside each tile; no atomics."""
+# ruff: noqa: ANN001, ANN201
+
+from __future__ import annotations
+
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def sum_of_tiles(x, partial, n, m, tiles, REVERSE: tl.constexpr, ROWS: tl.constexpr, COLS: tl.constexpr):  # type: ignore[no-untyped-def]
+    """partial[b, t] = the sum of the tokens of tile t; from the end of the sequence with REVERSE."""
+    tile, cols, batch = tl.program_id(0), tl.program_id(1) * COLS + tl.arange(0, COLS), tl.program_id(2).to(tl.int64)
+    rows = tile * ROWS + tl.arange(0, ROWS)
+    inside = (rows < n)[:, None] & (cols < m)[None, :]
+    if REVERSE:
+        rows = n - 1 - rows
+    v = tl.load(x + (batch * n + rows)[:, None] * m + cols[None, :], mask=inside, other=0.0).to(tl.float32)
+    tl.store(partial + (batch * tiles + tile) * m + cols, tl.sum(v, axis=0), mask=cols < m)
+
+
+@triton.jit
+def scan_of_tiles(partial, before, m, tiles, ROWS: tl.constexpr, COLS: tl.constexpr):  # type: ignore[no-untyped-def]
+    """before[b, t] = the sum of the tiles before t; before[b, 0] is 0 already."""
+    cols, batch = tl.program_id(0) * COLS + tl.arange(0, COLS), tl.program_id(1).to(tl.int64)
+    carry = tl.zeros((COLS,), dtype=tl.float32)
+    for start in range(0, tiles, ROWS):
+        rows = start + tl.arange(0, ROWS)
+        inside = (rows < tiles)[:, None] & (cols < m)[None, :]
+        place = (batch * tiles + rows)[:, None] * m + cols[None, :]
+        v = tl.load(partial + place, mask=inside, other=0.0)
+        tl.store(before + place + m, tl.cumsum(v, axis=0) + carry[None, :], mask=inside & (rows < tiles - 1)[:, None])
+        carry += tl.sum(v, axis=0)
+
+
+@triton.jit
+def scan_in_tiles(x, before, out, n, m, tiles, REVERSE: tl.constexpr, ROWS: tl.constexpr, COLS: tl.constexpr):  # type: ignore[no-untyped-def]
+    tile, cols, batch = tl.program_id(0), tl.program_id(1) * COLS + tl.arange(0, COLS), tl.program_id(2).to(tl.int64)
+    rows = tile * ROWS + tl.arange(0, ROWS)
+    inside = (rows < n)[:, None] & (cols < m)[None, :]
+    if REVERSE:
+        rows = n - 1 - rows
+    place = (batch * n + rows)[:, None] * m + cols[None, :]
+    v = tl.load(x + place, mask=inside, other=0.0).to(tl.float32)
+    carry = tl.load(before + (batch * tiles + tile) * m + cols, mask=cols < m, other=0.0)
+    tl.store(out + place, (tl.cumsum(v, axis=0) + carry[None, :]).to(out.dtype.element_ty), mask=inside)

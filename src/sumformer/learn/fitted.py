@@ -1,0 +1,123 @@
+"""ŷ = undo(network(standardise(X))): a trained network with all that belongs to it, saved without pickle.
+
+A folder holds config.json and model.safetensors (the network) and fit.json (standardisation, task, settings, history).
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from sumformer.errors import FileFormatError, ShapeError, SumformerError
+from sumformer.learn.files import read_json, write_bytes, write_json
+from sumformer.learn.pooled import Pooled as Pooled  # known to the reader of config.json
+from sumformer.learn.scaled import Scaled as Scaled
+from sumformer.learn.sets import Sets, Task
+from sumformer.learn.settings import Settings
+from sumformer.learn.standardisation import Standardisation
+from sumformer.learn.start import network_dtype
+from sumformer.nn.pretrained import CONFIG_FILE, WEIGHTS_FILE, PretrainedModule
+
+FIT_FILE = "fit.json"
+FORMAT = 1
+PREDICTION_BATCH = 256
+Array = np.ndarray[Any, np.dtype[Any]]
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """`status` is finished, stopped (by Ctrl-C) or diverged; `history` has both losses of every epoch."""
+
+    network: PretrainedModule
+    standardisation: Standardisation
+    task: Task
+    settings: Settings
+    status: str = "finished"
+    best_epoch: int = 0
+    seconds: float = 0.0
+    history: list[dict[str, Any]] = field(default_factory=list)
+    report: dict[str, Any] = field(default_factory=dict)
+
+    @torch.no_grad()
+    def outputs(self, sets: Sets) -> Tensor:
+        """(N, n, k) or (N, k) in units of the data; for classes, logits. Padding gets 0."""
+        if sets.d != self.task.d:
+            raise ShapeError("predict", f"tokens of width {self.task.d}", sets.x.shape)
+        network = self.network.eval()
+        device = next(network.parameters()).device
+        parts = []
+        for piece in torch.split(torch.arange(len(sets)), PREDICTION_BATCH):
+            part = sets.subset(piece)
+            x, mask = self.standardisation.inputs(part, network_dtype(network)).to(device), part.mask()
+            parts.append(network(x, attention_mask=None if mask is None else mask.to(device)).double().cpu())
+        out = torch.cat(parts)
+        if self.standardisation.raw or self.task.classes is not None:
+            return out
+        out = self.standardisation.y.undo(out)
+        return torch.where(sets.keep.unsqueeze(-1), out, 0.0) if self.task.per_token else out
+
+    def predict(self, sets: Sets) -> Array:
+        """Predictions in the shape and with the labels the targets had."""
+        out = self.outputs(sets)
+        if self.task.classes is not None:
+            labels: Array = np.asarray(self.task.classes)[out.argmax(-1).numpy()]
+            return labels if self.task.flat else labels[..., None]
+        return np.asarray(out[..., 0].numpy() if self.task.flat else out.numpy())
+
+    def save(self, folder: Path) -> None:
+        """Every file is replaced in one step, fit.json last."""
+        with tempfile.TemporaryDirectory(dir=folder, prefix=".saving") as scratch:
+            self.network.save_pretrained(scratch)
+            for name in (WEIGHTS_FILE, CONFIG_FILE):
+                write_bytes(folder / name, (Path(scratch) / name).read_bytes())
+        data = {
+            "format": FORMAT,
+            "status": self.status,
+            "task": asdict(self.task),
+            "standardisation": self.standardisation.to_data(),
+            "settings": self.settings.to_data(),
+            "best_epoch": self.best_epoch,
+            "seconds": self.seconds,
+            "history": self.history,
+            "report": self.report,
+        }
+        write_json(folder / FIT_FILE, data)
+
+    def reported(self, report: dict[str, Any]) -> Fitted:
+        return replace(self, report=report)
+
+
+def load_fitted(folder: str | Path) -> Fitted:
+    """Read back what `save` wrote."""
+    where = Path(folder)
+    data = read_json(where / FIT_FILE, "a folder written by `sumformer fit`")
+    network = PretrainedModule.from_pretrained(where)
+    try:
+        if data["format"] != FORMAT:
+            raise FileFormatError(where / FIT_FILE, f"has format {data['format']}, expected {FORMAT}")
+        task = data["task"]
+        task["classes"] = None if task["classes"] is None else tuple(task["classes"])
+        return Fitted(
+            network,
+            Standardisation.from_data(data["standardisation"]),
+            Task(**task),
+            Settings.from_data(data["settings"] | {"device": "cpu"}),
+            **{name: data[name] for name in ("status", "best_epoch", "seconds", "history", "report")},
+        )
+    except SumformerError:
+        raise
+    except (KeyError, TypeError, ValueError) as error:
+        raise FileFormatError(where / FIT_FILE, f"does not describe a fit ({error!r})") from None
+
+
+def remove_saving(folder: Path) -> None:
+    """What a killed process left of a save."""
+    for scratch in folder.glob(".saving*"):
+        shutil.rmtree(scratch, ignore_errors=True)

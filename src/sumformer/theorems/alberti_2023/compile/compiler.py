@@ -1,0 +1,239 @@
+"""|f − N| ≤ |f − S| + |S − N|: a Sumformer S within a part of ε, compiled into N within the rest.
+
+1. S by route sums (or exact), its reductions' ranges        approximation
+2. S as a program of values with ranges                      sums.py
+3. the rest of ε divided among the gadgets                   budget.py
+4. gadgets, blocks, coordinates, weights                     realise.py, schedule.py, layout.py, assembly.py
+5. the proved bound with the gadgets' own errors, term by term: φ gadgets, ψ gadgets, rounding
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from sumformer.algebra.rounding import BoolArray, FloatArray, gamma
+from sumformer.certificates.certificate import ErrorTerm
+from sumformer.errors import DomainError, InputError, RefusedError
+from sumformer.gadgets.function import MAX_KNOTS
+from sumformer.gadgets.saw import PREFERENCES, Prefer, choose
+from sumformer.nn.compiled_transformer import CompiledTransformer
+from sumformer.nn.pretrained import PretrainedModule
+from sumformer.nn.symmetric_sumformer import SymmetricSumformer
+from sumformer.targets import Reduce
+from sumformer.targets.target import Target
+from sumformer.theorems.alberti_2023.arithmetic import Arithmetic
+from sumformer.theorems.alberti_2023.build import build
+from sumformer.theorems.alberti_2023.cells import Cells
+from sumformer.theorems.alberti_2023.compile.assembly import Assembly
+from sumformer.theorems.alberti_2023.compile.budget import Budget, area
+from sumformer.theorems.alberti_2023.compile.functional import Functional
+from sumformer.theorems.alberti_2023.compile.layout import lay_out
+from sumformer.theorems.alberti_2023.compile.network import Head, to_network
+from sumformer.theorems.alberti_2023.compile.program import Program
+from sumformer.theorems.alberti_2023.compile.realise import Realised, realise
+from sumformer.theorems.alberti_2023.compile.rounding import Rounding
+from sumformer.theorems.alberti_2023.compile.schedule import schedule
+from sumformer.theorems.alberti_2023.compile.sums import SumsProgram
+from sumformer.theorems.alberti_2023.compile.symmetric import symmetric_program
+from sumformer.theorems.alberti_2023.error_bound import ErrorBound
+from sumformer.theorems.alberti_2023.kernel_errors import Switches
+from sumformer.theorems.alberti_2023.sums_route import SumsResult, sums_route, token_pieces
+from sumformer.theorems.built import SLACK
+from sumformer.theorems.routes import ROUTES, by_route
+
+MAX_NONZERO = 12_000_000
+APPROXIMATION_SHARE = 0.45
+USABLE = 0.97
+
+
+@dataclass(frozen=True)
+class Ideal:
+    """A Sumformer to compile: the module, its program, |f − S| by term, and how it was found."""
+
+    module: PretrainedModule
+    program: Program
+    outputs: tuple[Functional, ...]
+    approximation: tuple[ErrorTerm, ...]
+    route: str
+    why: str
+
+
+@dataclass(frozen=True)
+class Parts:
+    """|S − N|: φ gadgets, ψ gadgets, rounding."""
+
+    phi: float
+    psi: float
+    rounding: float
+
+
+def ideal_of(f: Target, epsilon: float, arithmetic: Arithmetic, prefer: Prefer, route: str | None) -> Ideal:
+    """S within a part of ε, as a program: by the route asked for, or by the first that gets there."""
+    if route == "symmetric":
+        return _symmetric(f, epsilon, arithmetic, prefer)
+    try:
+        return _sums(f, epsilon, arithmetic, prefer)
+    except (RefusedError, DomainError):
+        if route is not None or "symmetric" not in ROUTES or not f.tokens.exact:
+            raise
+        return _symmetric(f, epsilon, arithmetic, prefer)
+
+
+def _symmetric(f: Target, epsilon: float, arithmetic: Arithmetic, prefer: Prefer) -> Ideal:
+    built, _ = by_route(f, APPROXIMATION_SHARE * epsilon, arithmetic, "symmetric")
+    if not isinstance(built.network, SymmetricSumformer):
+        raise RefusedError(f"a {type(built.network).__name__} is not compiled", [])
+    program, outputs = symmetric_program(built.network, f.box, prefer)
+    terms = tuple(t for t in built.terms if t.kind != "rounding")
+    return Ideal(built.network.requires_grad_(False), program, outputs, terms, "symmetric", built.why)
+
+
+def _sums(f: Target, epsilon: float, arithmetic: Arithmetic, prefer: Prefer) -> Ideal:
+    """S by route sums within a part of ε, as a program."""
+    result = sums_route(f, APPROXIMATION_SHARE * epsilon, arithmetic)
+    cells = Cells(f.box)
+    made = SumsProgram(result.plan, f.tokens, cells, _ranges(f, result, arithmetic, cells), prefer).compile()
+    split = result.split
+    terms = (
+        ErrorTerm("interpolation remainder", "proved", split.remainder * SLACK),
+        ErrorTerm("dropped and rounded coefficients", "enclosed", split.dropped * SLACK),
+    )
+    route = "exact" if result.exact else "sums"
+    module = build(result.plan, arithmetic).eval().requires_grad_(False)
+    return Ideal(module, made.program, made.outputs, tuple(t for t in terms if t.bound > 0), route, "")
+
+
+def _ranges(
+    f: Target, result: SumsResult, arithmetic: Arithmetic, cells: Cells
+) -> dict[tuple[Reduce, int], tuple[float, float]]:
+    """Where the Sumformer's reductions lie: the target's own ranges, widened by the approximation error."""
+    out: dict[tuple[Reduce, int], tuple[float, float]] = {}
+    for piece in token_pieces(result.plan.decomposition, cells, f.tokens):
+        bound = ErrorBound(result.plan, arithmetic, piece.tokens, cells, Switches(rounding=False), piece.ranges)
+        bound.total()
+        for s in result.plan.decomposition.sums:
+            tracked = bound.values[s.reduction].computed()
+            for c in range(s.reduction.width):
+                lo, hi = float(tracked.lo[..., c].min()), float(tracked.hi[..., c].max())
+                known = out.get((s.reduction, c), (lo, hi))
+                out[s.reduction, c] = (min(lo, known[0]), max(hi, known[1]))
+    return out
+
+
+@dataclass(frozen=True, eq=False)
+class Compilation:
+    """The network and |S − N|, term by term."""
+
+    network: CompiledTransformer
+    parts: Parts
+
+
+def compile_network(
+    ideal: Ideal, f: Target, allowed: float, head: Head, head_roundings: int, tokens: int | None
+) -> Compilation:
+    """N within `allowed` of S, or a refusal before anything large is made."""
+    if ideal.program.prefer not in PREFERENCES:
+        raise InputError(f"expected prefer in {PREFERENCES}, got {ideal.program.prefer!r}")
+    budget = Budget(ideal.program, ideal.outputs)
+    local = budget.split(allowed)
+    _refuse_size(budget, local, allowed)
+    rounding = np.zeros_like(local)
+    for _ in range(8):
+        assumed = local + 2 * rounding
+        errors = budget.errors(assumed)
+        if not np.isfinite(errors).all():  # with rounding an argument would leave its range: a little less for gadgets
+            allowed *= 0.9
+            local = budget.split(allowed)
+            continue
+        realised = realise(budget, local, errors)
+        s = schedule(budget, realised)
+        layout = lay_out(budget, realised, s, f.d)
+        assembly = Assembly(budget, realised, s, layout, errors)
+        counted = Rounding(budget, realised, s, layout, assembly, errors, head_roundings)
+        counted.read_in = [
+            float((abs(a) + abs(b)) / r) for a, b, r in zip(f.box.lower, f.box.upper, f.box.radius, strict=True)
+        ]
+        found = counted.local()
+        actual = _actual(realised, len(local))
+        if bool(np.all(budget.errors(actual + found) <= errors)) and rounding.any():
+            parts = _parts(budget, actual, found)
+            complete = budget.errors(actual + found)
+            network = to_network(assembly, realised, f.box, head, ideal.module, complete, tokens)
+            return Compilation(network.eval().requires_grad_(False), parts)
+        rounding = np.maximum(found, 1e-300)
+    raise RefusedError("rounding was not bounded", ["float64 does not suffice for this target at this ε"])
+
+
+def _actual(realised: Sequence[Realised], count: int) -> FloatArray:
+    out = np.zeros(count)
+    for r in realised:
+        for v, error in zip(r.values, r.errors, strict=True):
+            out[v] = error
+    return out
+
+
+def _parts(budget: Budget, actual: FloatArray, rounding: FloatArray) -> Parts:
+    """The bound with φ's gadgets alone, with all gadgets, and with rounding; as differences."""
+    averaged = _feeds_means(budget)
+    phi = budget.bound(np.where(averaged, actual, 0.0))
+    gadgets = max(budget.bound(actual), phi)
+    total = max(budget.bound(actual + rounding), gadgets) + _read_out_rounding(budget)
+    return Parts(phi, gadgets - phi, total - gadgets)
+
+
+def _read_out_rounding(budget: Budget) -> float:
+    """γ_{k+8} (Σ |w||v| + |b|) over the rows of the read-out, the rounding of its weights included."""
+    values = budget.program.values
+    sizes = [(len(f.terms), abs(f.offset) + sum(abs(w) * values[v].size for v, w in f.terms)) for f in budget.outputs]
+    return max(2.0 * gamma(k + 8, 2.0**-53) * size for k, size in sizes)
+
+
+def _feeds_means(budget: Budget) -> BoolArray:
+    """Values that some mean depends on."""
+    values = budget.program.values
+    out = np.zeros(len(values), dtype=bool)
+    for v in reversed(values):
+        if v.op == "mean" or out[v.index]:
+            for f in v.of:
+                for u, _ in f.terms:
+                    out[u] = True
+    return out
+
+
+def estimated_nonzero(budget: Budget, local: FloatArray) -> float:
+    """The weights that the tolerances ask for, before any is made."""
+    program, total = budget.program, 0.0
+    for v in program.values:
+        if not budget.sensitivity[v.index]:
+            continue
+        if v.op == "product" or v.is_square:
+            shape = choose(max(local[v.index], 1e-300) / max(4 * area(program, v), 1e-300), program.prefer)
+            total += shape.nonzero(2) * (1 if v.is_square else 2)
+        elif v.op == "function" and v.shape is not None:
+            knots = v.shape.knots_at(float(local[v.index]))
+            total += 3 * knots if knots < 0.5 * MAX_KNOTS else float("inf")
+        elif v.op == "sum":
+            total += len(v.of[0].terms)
+    return total
+
+
+def _refuse_size(budget: Budget, local: FloatArray, allowed: float) -> None:
+    size = estimated_nonzero(budget, local)
+    if size <= MAX_NONZERO:
+        return
+    reachable = None
+    for factor in (2, 5, 10, 30, 100, 1e3, 1e4, 1e5):
+        if estimated_nonzero(budget, budget.split(allowed * factor)) <= MAX_NONZERO:
+            reachable = allowed * factor * 2
+            break
+    nearest = [] if reachable is None else [f"cheapest that fits: ε ≈ {reachable:.2g}"]
+    others = [] if budget.program.prefer == "parameters" else ["prefer='parameters' takes fewer weights"]
+    raise RefusedError(
+        f"the compiled network would have about {size:.2g} non-zero weights; at most {MAX_NONZERO:.2g} are built, "
+        f"{MAX_KNOTS:.1g} units for one function",
+        [*nearest, *others],
+        reachable,
+    )

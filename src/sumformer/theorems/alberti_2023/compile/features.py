@@ -1,0 +1,80 @@
+"""b(x) Π_c T_{β_c}(u_c) as values of a program: T_{2k} = 2T_k² − 1, T_{2k+1} = 2T_k T_{k+1} − T_1, or one function.
+
+With prefer = "depth" what depends on one coordinate is one piecewise-linear function, knots shared by all degrees.
+"""
+
+from __future__ import annotations
+
+from sumformer.gadgets.chebyshev import chebyshev
+from sumformer.targets import Const, Node, Token, postorder, substitute
+from sumformer.targets.domain import Box
+from sumformer.theorems.alberti_2023.compile.functional import Functional
+from sumformer.theorems.alberti_2023.compile.program import Program, constant
+from sumformer.theorems.alberti_2023.compile.tree import TreeCompiler
+from sumformer.theorems.alberti_2023.components import coordinates
+
+MultiIndex = tuple[int, ...]
+
+
+class Features:
+    """The features of one program over one box."""
+
+    def __init__(self, program: Program, box: Box, trees: TreeCompiler) -> None:
+        self.program, self.box, self.trees = program, box, trees
+
+    def chebyshev(self, c: int, k: int) -> Functional:
+        """T_k(u_c)."""
+        u = self.program.input(c)
+        if k == 0:
+            return constant(1)
+        if k == 1:
+            return u
+        name = f"T{k}(u{c})"
+        if self.program.prefer == "depth":
+            return self.program.function(chebyshev(k), u, name)
+        half = self.chebyshev(c, k // 2)
+        if k % 2 == 0:
+            return self._bounded(self.program.square(half).scaled(2).shifted(-1), name)
+        product = self.program.product(half, self.chebyshev(c, k // 2 + 1))
+        return self._bounded(product.scaled(2) + u.scaled(-1), name)
+
+    def tensor(self, beta: MultiIndex) -> Functional:
+        """T_β(u)."""
+        out = constant(1)
+        for c, k in enumerate(beta):
+            if k:
+                out = self._narrow(self.program.product(out, self.chebyshev(c, k)))
+        return out
+
+    def weighted(self, factor: Node, beta: MultiIndex) -> Functional:
+        """b(x) T_β(u), b an expression in y alone."""
+        own = _own(factor)
+        if isinstance(own, Const):
+            return self.tensor(beta).scaled(float(own.value))
+        used = set(coordinates(own)) | {c for c, k in enumerate(beta) if k}
+        if self.program.prefer == "depth" and len(used) == 1 and _smooth(own):
+            (c,) = used
+            g = self.trees.of_coordinate(own, c)
+            return self.program.function(g * chebyshev(beta[c]) if beta[c] else g, self.program.input(c))
+        return self.program.product(self.trees.compile(own), self.tensor(beta))
+
+    def _bounded(self, f: Functional, name: str) -> Functional:
+        """A Chebyshev polynomial lies in [−1, 1]."""
+        return self.program.sum(f, (-1.0, 1.0), {"chebyshev": name}, name=name)
+
+    def _narrow(self, f: Functional) -> Functional:
+        """Products of numbers in [−1, 1] stay there."""
+        for v, _ in f.terms:
+            value = self.program.values[v]
+            if value.op == "product":
+                value.lo, value.hi = max(value.lo, -1.0), min(value.hi, 1.0)
+        return f
+
+
+def _own(factor: Node) -> Node:
+    tokens = [part for part in postorder(factor) if isinstance(part, Token) and part.name == "y"]
+    return substitute(factor, {t: Token("x", t.d) for t in tokens})
+
+
+def _smooth(node: Node) -> bool:
+    return TreeCompiler.smooth(node)

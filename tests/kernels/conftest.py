@@ -1,0 +1,35 @@
+"""Without a GPU the Triton kernels run in Triton's interpreter, where installed; it must be told before import."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Iterator
+from importlib.util import find_spec
+
+import numpy
+import pytest
+import torch
+
+from sumformer.kernels import evaluate_expression, feature_sums, products
+
+if not torch.cuda.is_available():
+    os.environ["TRITON_INTERPRET"] = "1"
+
+
+@pytest.fixture
+def interpreted(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The kernels themselves, on small tiles; skips with the reason where they cannot be run."""
+    if find_spec("triton") is None:
+        pytest.skip("triton is not installed")
+    if tuple(int(v) for v in numpy.__version__.split(".")[:2]) >= (2, 4):
+        pytest.skip("Triton's interpreter needs NumPy below 2.4")
+    if torch.cuda.is_available():
+        pytest.skip("a GPU runs the compiled kernels (tests marked gpu)")
+    for module in (products, feature_sums, evaluate_expression):
+        monkeypatch.setattr(module, "_interpreted", True)
+    for name, size in (("_ROWS", 16), ("_COLS", 16), ("_PROGRAMS", 4)):
+        monkeypatch.setattr(products, name, size)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # the interpreter's own, of NumPy
+        yield

@@ -1,0 +1,147 @@
+"""On a GPU: the compiled kernels against the definitions; masks, packs, causal order, graphs, two runs, one compile."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+import sumformer
+from sumformer.kernels.availability import SWITCH, obstacle
+from sumformer.kernels.prefix_sum import prefix_sum
+from sumformer.kernels.sum_mix import sum_mix
+from sumformer.nn import PolynomialFeatures, SumMixer
+from sumformer.nn.power_sums import power_sums
+from sumformer.testing import relative_error
+
+pytestmark = [
+    pytest.mark.gpu,
+    pytest.mark.skipif(not torch.cuda.is_available() or obstacle() is not None, reason=f"kernels: {obstacle()}"),
+]
+LIMIT = {torch.bfloat16: 1e-2, torch.float16: 2e-3}
+GAUSS = "sum(exp(-4*norm2(x-y))*y)/sum(exp(-4*norm2(x-y)))"
+
+
+def layers(d: int, dtype: torch.dtype, **keywords) -> tuple[SumMixer, SumMixer]:
+    """The layer on the GPU, and its definition in float64."""
+    torch.manual_seed(0)
+    net = SumMixer(d, **keywords).cuda().to(dtype)
+    exact = SumMixer(d, **{k: v for k, v in keywords.items() if k != "recompute"}).cuda().double()
+    exact.load_state_dict(net.state_dict())
+    return net, exact
+
+
+def compare(net: SumMixer, exact: SumMixer, x: torch.Tensor, **keywords) -> None:
+    """Values and gradients are as near to float64 as torch's own operators in the same dtype come."""
+    x = x.requires_grad_()
+    y = x.detach().double().requires_grad_()
+    wanted = exact(y, **keywords)
+    grad = torch.randn(wanted.shape, device="cuda", dtype=x.dtype)
+    wanted = [wanted, *torch.autograd.grad(wanted, [y, *exact.parameters()], grad.double())]
+
+    def found() -> list[torch.Tensor]:
+        out = net(x, **keywords)
+        return [out, *torch.autograd.grad(out, [x, *net.parameters()], grad)]
+
+    got = found()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(SWITCH, "0")
+        plain = found()
+    for g, p, w in zip(got, plain, wanted, strict=True):
+        ours, theirs = ((v.double() - w).norm() / w.norm() for v in (g, p))
+        assert ours <= 1.2 * theirs + LIMIT[x.dtype] / 10
+
+
+@pytest.mark.parametrize("dtype", LIMIT)
+@pytest.mark.parametrize("recompute", [False, True])
+@pytest.mark.parametrize("activation", ["gelu", "relu", "silu", "tanh"])
+def test_values_and_gradients(dtype, recompute, activation):
+    net, exact = layers(256, dtype, recompute=recompute, activation=activation)
+    compare(net, exact, torch.randn(3, 3001, 256, device="cuda", dtype=dtype))
+
+
+def test_masks_may_hide_nan():
+    net, exact = layers(128, torch.bfloat16)
+    mask = torch.rand(2, 4000, device="cuda") > 0.6
+    x = torch.randn(2, 4000, 128, device="cuda", dtype=torch.bfloat16)
+    x[mask] = float("nan")
+    compare(net, exact, x, key_padding_mask=mask)
+
+
+def test_packs():
+    net, exact = layers(128, torch.bfloat16)
+    lengths = torch.tensor([0, 1, 700, 4000, 0, 299], dtype=torch.int32)
+    cu = torch.nn.functional.pad(lengths.cumsum(0, dtype=torch.int32), (1, 0)).cuda()
+    x = torch.randn(1, 5000, 128, device="cuda", dtype=torch.bfloat16)
+    compare(net, exact, x, cu_seqlens=cu, max_seqlen=4000)
+
+
+def test_causal_order():
+    net, exact = layers(128, torch.bfloat16)
+    compare(net, exact, torch.randn(2, 5000, 128, device="cuda", dtype=torch.bfloat16), is_causal=True)
+    x = torch.randn(2, 5000, 70, device="cuda")
+    assert relative_error(prefix_sum(x, False).double(), x.double().cumsum(1)) <= 1e-6
+
+
+def test_autocast():
+    net = SumMixer(128).cuda()
+    x = torch.randn(2, 4000, 128, device="cuda", requires_grad=True)
+    with torch.autocast("cuda", dtype=torch.bfloat16):
+        y = net(x)
+    assert y.dtype == torch.bfloat16
+    assert relative_error(y.float(), net(x)) <= 1e-2
+    y.float().sum().backward()
+
+
+def test_two_runs_agree_bit_for_bit_and_a_graph_replays_them():
+    net, _ = layers(256, torch.bfloat16)
+    x = torch.randn(1, 20000, 256, device="cuda", dtype=torch.bfloat16)
+    with torch.no_grad():
+        first = net(x)
+        assert torch.equal(first, net(x))
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            out = net(x)
+        graph.replay()
+        assert torch.equal(out, first)
+
+
+def test_compiled_whole_and_once():
+    net, _ = layers(256, torch.bfloat16)
+    compiled = torch.compile(net, fullgraph=True, dynamic=True)
+    for n in (5000, 7001, 12000):
+        x = torch.randn(1, n, 256, device="cuda", dtype=torch.bfloat16)
+        assert relative_error(compiled(x).double(), net(x).double()) <= 1e-2
+
+
+def test_opcheck():
+    net, _ = layers(64, torch.bfloat16)
+    weights = [net.phi.weight, net.phi.bias, net.from_token.weight, net.from_token.bias]
+    weights += [net.from_sum.weight, net.out.weight, net.out.bias]
+    x = torch.randn(2, 600, 64, device="cuda", dtype=torch.bfloat16, requires_grad=True)
+    checks = ("test_schema", "test_autograd_registration", "test_faketensor")
+    leaves = [w.detach().requires_grad_() for w in weights]
+    torch.library.opcheck(sum_mix, (x, *leaves, None, None, "gelu", True, True, False), test_utils=checks)
+
+
+@pytest.mark.parametrize("dtype", ["mixed", "float32", "float64"])
+@torch.no_grad()
+def test_a_constructed_network(dtype, monkeypatch):
+    source = GAUSS if dtype != "float32" else GAUSS.replace("4", "1")
+    network = sumformer.construct(source, 1e-3, d=2, dtype=dtype).network.cuda()
+    x = torch.rand(2, 5000, 2, device="cuda", dtype=network.outside)
+    mask = torch.rand(2, 5000, device="cuda") > 0.3
+    got = [network(x), network(x, attention_mask=mask)]
+    monkeypatch.setenv(SWITCH, "0")
+    limit = 1e-13 if dtype == "float64" else 2e-6
+    for y, wanted in zip(got, [network(x), network(x, attention_mask=mask)], strict=True):
+        assert (y - wanted).abs().max() <= limit
+
+
+@pytest.mark.parametrize(("d", "degree"), [(1, 20), (2, 14), (3, 7), (4, 6)])
+@pytest.mark.parametrize("basis", ["monomial", "chebyshev"])
+def test_power_sums(d, degree, basis):
+    x = torch.rand(2, 40000, d, device="cuda")
+    keep = torch.rand(2, 40000, device="cuda") > 0.2
+    phi = PolynomialFeatures(d, degree, basis).double().cuda()(x.double()) * keep.unsqueeze(-1)
+    got = power_sums(x, degree, basis, keep=keep)
+    assert ((got - phi.sum(1)).abs() <= 1e-6 * phi.abs().sum(1)).all()

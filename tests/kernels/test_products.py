@@ -1,0 +1,84 @@
+"""The four fused products against their twins, in Triton's interpreter."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor
+
+from sumformer.kernels import products
+from sumformer.kernels.layout import Layout
+from sumformer.testing import relative_error
+
+LAYOUTS = {
+    "one": Layout(1, 50, 50),
+    "batch": Layout(2, 25, 50),
+    "tiles": Layout(2, 32, 64),
+    "pack": Layout(4, 0, 50, torch.tensor([0, 7, 7, 40, 50], dtype=torch.int32)),
+}
+DTYPES = {torch.float32: 1e-6, torch.float16: 2e-3, torch.bfloat16: 2e-2}
+
+
+def draw(seed: int, *shape: int, dtype: torch.dtype = torch.float32) -> Tensor:
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed)).to(dtype)
+
+
+def both(run, dtype: torch.dtype) -> None:
+    """`run` once through the kernels, once through the twins in float64."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(products, "_interpreted", False)
+        wanted = run(torch.float64)
+    for got, want in zip(run(dtype), wanted, strict=True):
+        assert got.isfinite().all()
+        assert relative_error(got.double(), want.double()) <= DTYPES[dtype]
+
+
+@pytest.mark.usefixtures("interpreted")
+@pytest.mark.parametrize("layout", LAYOUTS.values(), ids=LAYOUTS)
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_sums(layout, dtype):
+    x, w, b = (draw(i, *s, dtype=dtype) for i, s in enumerate([(layout.rows, 24), (40, 24), (40,)]))
+    keep = None if layout.cu_seqlens is not None else draw(9, layout.rows) > -0.5
+
+    def run(kind):
+        return [products.sums(x.to(kind), w.to(kind), b.to(kind), "gelu", layout, keep)]
+
+    both(run, dtype)
+
+
+@pytest.mark.usefixtures("interpreted")
+@pytest.mark.parametrize("layout", LAYOUTS.values(), ids=LAYOUTS)
+def test_hidden(layout):
+    x, w, shift = (draw(i, *s) for i, s in enumerate([(layout.rows, 24), (40, 24), (layout.sequences, 40)]))
+    both(lambda kind: products.hidden(x.to(kind), w.to(kind), shift.to(kind), "silu", layout, True), torch.float32)
+
+
+@pytest.mark.usefixtures("interpreted")
+@pytest.mark.parametrize("layout", LAYOUTS.values(), ids=LAYOUTS)
+def test_pull_writes_its_columns_and_no_others(layout):
+    shapes = [(layout.rows, 24), (24, 40), (layout.rows, 40), (layout.sequences, 40)]
+    y, w, g, shift = (draw(i, *s) for i, s in enumerate(shapes))
+
+    def run(kind):
+        out = torch.full((layout.rows, 48), torch.nan, dtype=kind)
+        sums = products.pull(y.to(kind), w.to(kind), g.to(kind), shift.to(kind), "tanh", layout, out[:, :40])
+        assert out[:, 40:].isnan().all()
+        return out[:, :40], sums
+
+    both(run, torch.float32)
+
+
+@pytest.mark.usefixtures("interpreted")
+@pytest.mark.parametrize("layout", LAYOUTS.values(), ids=LAYOUTS)
+@pytest.mark.parametrize("name", ["relu", "gelu"])
+def test_spread(layout, name):
+    shapes = [(layout.rows, 24), (40, 24), (40,), (layout.sequences, 40)]
+    x, w, b, scale = (draw(i, *s) for i, s in enumerate(shapes))
+    keep = None if layout.cu_seqlens is not None else draw(9, layout.rows) > -0.5
+
+    def run(kind):
+        out = torch.full((layout.rows, 40), torch.nan, dtype=kind)
+        sums = products.spread(x.to(kind), w.to(kind), b.to(kind), scale.to(kind), name, layout, keep, out)
+        return out, sums
+
+    both(run, torch.float32)

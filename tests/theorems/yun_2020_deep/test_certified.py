@@ -1,0 +1,140 @@
+"""d_p(f, N) ≤ total ≤ ε, against a quadrature fine enough to see the cells and the ramps."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from sumformer.errors import InputError, RefusedError
+from sumformer.nn import patterns as sparse
+from sumformer.targets import target
+from sumformer.theorems.construction import construct
+from sumformer.theorems.yun_2020_deep.certified import zero_bound
+from sumformer.theorems.yun_2020_deep.exact_transformer import exact_transformer
+from sumformer.theorems.yun_2020_deep.multisets import Multisets, longest_run, orders
+from sumformer.theorems.yun_2020_deep.plan import equivariant_plan
+
+
+def distance(f, network, p, per_axis, offset=0.37):
+    """(∫ ‖f − N‖_p^p)^{1/p} by the midpoint rule with `per_axis` points per variable; exact in the limit."""
+    n, d = f.tokens.minimum, f.input_box.d
+    sides = [(float(a), float(b)) for a, b in zip(f.input_box.lower, f.input_box.upper, strict=True)]
+    step = (torch.arange(per_axis, dtype=torch.float64) + offset) / per_axis
+    axes = [low + (high - low) * step for _ in range(n) for low, high in sides]
+    X = torch.cartesian_prod(*axes).reshape(-1, n, d)
+    total = sum(float((f(part) - network(part)).abs().pow(p).sum()) for part in X.split(50_000))
+    return (math.prod(b - a for a, b in sides) ** n * total / len(X)) ** (1 / p)
+
+
+CASES = [
+    ("x+mean(y)", {"n": 2}, 0.2, "deep-transformer", {}, 160),
+    ("x+mean(y)", {"n": 3}, 1.5, "deep-transformer", {}, 35),
+    ("x+mean(y)", {"n": 2}, 0.6, "deep-transformer", {"p": 2}, 160),
+    ("x+mean(y)", {"n": 2}, 0.4, "deep-transformer", {"options": {"positions": True}}, 90),
+    ("cat(x, mean(y))", {"n": 2, "box": "-1:1"}, 1.5, "deep-transformer", {}, 90),
+    ("norm(x-mean(y))", {"n": 2, "d": 2}, 0.4, "deep-transformer", {}, 12),
+    ("exp(x)*sum_others(y)", {"n": 2}, 0.9, "sparse-transformer", {}, 60),
+    ("i*x - mean(j*y)", {"n": 2, "positions": True}, 0.3, "deep-transformer", {}, 90),
+    ("x/i + max(y)", {"n": 3, "positions": True}, 1.5, "sparse-transformer", {"p": 2}, 15),
+    ("x+mean(y)", {"n": 3}, 0.6, "sparse-transformer", {"p": 1.5, "pattern": sparse.Star(1)}, 17),
+]
+
+
+@pytest.mark.parametrize(("source", "domain", "epsilon", "architecture", "options", "per_axis"), CASES)
+def test_the_quadrature_lies_under_the_certificate(source, domain, epsilon, architecture, options, per_axis):
+    f = target(source, **domain)
+    built = construct(f, epsilon, architecture=architecture, **options)
+    c = built.certificate
+    assert c.total <= epsilon
+    assert c.total == pytest.approx(math.fsum(t.bound for t in c.terms), rel=1e-12)
+    assert c.norm == f"d_{options.get('p', 1)}"
+    found = distance(f, built.network.fuse(), options.get("p", 1), per_axis)
+    assert found <= c.total
+    assert found >= 0.3 * c.total  # the bound is no fantasy
+    assert built.network.attention_layers > 0
+    assert all(step["built"] == step["count"] for step in c.constants["layers"])
+
+
+def test_a_tenth_and_a_half_of_the_zero_networks_error_are_met():
+    for n, share, whole in ((2, 0.1, 2.0), (3, 0.5, 3.0)):
+        f = target("x+mean(y)", n=n)
+        assert zero_bound(f, n, 1) == pytest.approx(whole, rel=0.02)
+        built = construct(f, share * whole, architecture="deep-transformer")
+        assert built.certificate.total <= share * whole
+        assert built.seconds < 60
+
+
+def test_the_zero_network_suffices_where_it_does():
+    f = target("x+mean(y)", n=2)
+    built = construct(f, 2.5, architecture="deep-transformer")
+    assert "the zero network suffices" in built.certificate.constants["why"]
+    assert built.network.attention_layers == 0
+    assert built(torch.rand(3, 2, 1, dtype=torch.float64)).abs().max() == 0
+    assert built.certificate.total <= 2.5
+
+
+def test_a_refusal_says_which_epsilon_is_reachable():
+    with pytest.raises(RefusedError, match="the largest that fits is 1/δ") as refusal:
+        construct("x+mean(y)", 1e-3, architecture="deep-transformer", n=3)
+    reachable = refusal.value.reachable
+    assert 1e-3 < reachable < 3
+
+
+def test_exact_arithmetic_goes_where_float64_cannot():
+    f = target("x+mean(y)", n=4)
+    with pytest.raises(RefusedError, match="float64") as refusal:
+        construct(f, 2.0, architecture="deep-transformer")
+    epsilon = 0.97 * refusal.value.reachable
+    found = exact_transformer(equivariant_plan(4, 1), f, epsilon)
+    assert found.bound <= epsilon
+    assert 64 * found.layers.magnitude.overall > 2**53
+    X = np.array([[[1], [4], [6], [9]], [[3], [0], [9], [2]]])
+    wanted = f(torch.from_numpy((X + 0.5) / found.choice.grid.q))
+    got = found.layers(X, fused=True).astype(np.float64)
+    assert np.abs(got - wanted.numpy()).max() < 1e-9
+    assert (found.layers(np.array([[[1], [1], [6], [9]], [[-1], [0], [9], [2]]]), fused=True) == 0).all()
+
+
+@pytest.mark.slow
+def test_what_is_said_to_be_reachable_is():
+    with pytest.raises(RefusedError) as refusal:
+        construct("x+mean(y)", 1e-3, architecture="deep-transformer", n=3)
+    reachable = refusal.value.reachable
+    assert construct("x+mean(y)", reachable, architecture="deep-transformer", n=3).certificate.total <= reachable
+
+
+@pytest.mark.parametrize(
+    ("arguments", "match"),
+    [
+        ({"n": "any"}, "one number of tokens"),
+        ({"n": 1}, "one number of tokens"),
+        ({"n": 2, "dtype": "float32"}, "dtype float64"),
+        ({"n": 2, "route": "sums"}, "no route"),
+        ({"n": 2, "p": 0.5}, "1 ≤ p < ∞"),
+        ({"n": 2, "pattern": sparse.Window(1)}, "attends to all"),
+    ],
+)
+def test_what_does_not_fit_is_said(arguments, match):
+    with pytest.raises(InputError, match=match):
+        construct("x+mean(y)", 0.5, architecture="deep-transformer", **arguments)
+
+
+def test_a_pattern_that_is_none():
+    with pytest.raises(InputError, match=r"sumformer\.nn\.patterns\.Pattern"):
+        construct("x+mean(y)", 0.5, architecture="sparse-transformer", n=2, pattern="window")
+    with pytest.raises(RefusedError, match="Assumption 1"):
+        construct("x+mean(y)", 0.5, architecture="sparse-transformer", n=3, pattern=sparse.Window(0))
+
+
+def test_multisets_are_counted_and_found():
+    table = Multisets(3, 4)
+    assert len(table) == len(table.rows) == 20
+    assert int(orders(table.rows).sum()) == 4**3
+    cells = torch.cartesian_prod(*[torch.arange(4)] * 3).numpy()
+    row, place = table.find(cells)
+    for found, where, want in zip(table.rows[row], place, cells, strict=True):
+        assert [found[i] for i in where] == list(want)
+    assert [int(v) for v in longest_run(cells[:2])] == [3, 2]
