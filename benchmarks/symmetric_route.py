@@ -64,7 +64,7 @@ def main() -> None:
     parser.add_argument("--only", nargs="*", default=list(TARGETS))
     parser.add_argument("--sizes", nargs="*", default=[f"{n}x{d}" for n, d in SIZES])
     parser.add_argument("--epsilons", nargs="*", type=float, default=EPSILONS)
-    parser.add_argument("--attack", type=float, default=10.0, help="seconds of search for the worst error")
+    parser.add_argument("--attack", type=float, default=5.0, help="seconds of search for the worst error")
     parser.add_argument("--json", type=Path, default=None)
     options = parser.parse_args()
     torch.set_num_threads(1)

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
+from sumformer.cli.gpu_bench import gpu_bench
 from sumformer.cli.output import Json, command, console, messages, print_json
 from sumformer.errors import InputError
 from sumformer.experiments.bench import Config, draw, run
@@ -34,6 +35,9 @@ def bench(
 
     if device not in ("cpu", "cuda") or (device == "cuda" and not torch.cuda.is_available()):
         raise InputError(f"--device: expected cpu, or cuda where there is one, got {device!r}")
+    if device == "cuda":
+        gpu_bench(longest, out, as_json)
+        return
     lengths = tuple(n for n in Config().lengths if n <= longest)
     if not lengths:
         raise InputError(f"--longest: expected at least {Config().lengths[0]}, got {longest}")

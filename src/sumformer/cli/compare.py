@@ -74,6 +74,7 @@ def _whole(text: str) -> tuple[int, ...]:
 def show(result: dict[str, Any]) -> None:
     """Errors and times, then what follows."""
     table = Table("architecture", "d' or k", "parameters", "validation error", "test error", "training s", "ms per set")
+    table.columns[0].no_wrap = True
     for row in sorted(result["rows"], key=lambda row: fmean(row["validation"])):
         table.add_row(
             row["name"] + ("" if row["equivariant"] else " *"),

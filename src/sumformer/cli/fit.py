@@ -30,7 +30,9 @@ Hidden = Annotated[int | None, typer.Option("--hidden", help="Hidden units; defa
 Depth = Annotated[int | None, typer.Option("--depth", help="Hidden layers or blocks; default 2.")]
 Latent = Annotated[int | None, typer.Option("--latent", help="Latent dimension d' (k of an attention); default 32.")]
 Parameters = Annotated[int | None, typer.Option("--parameters", help="Choose --hidden for at most so many parameters.")]
-Epochs = Annotated[int | None, typer.Option("--epochs", help="At most so many; default: about 6000 steps.")]
+Epochs = Annotated[
+    int | None, typer.Option("--epochs", help="At most so many; default: about 6000 steps, with attention fewer.")
+]
 BatchSize = Annotated[int | None, typer.Option("--batch-size", help="Sets in a step; default 32.")]
 Rate = Annotated[float | None, typer.Option("--learning-rate", help="Default 0.003; attention and --start 0.001.")]
 Patience = Annotated[int | None, typer.Option("--patience", help="Epochs without improvement before stopping.")]

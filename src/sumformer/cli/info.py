@@ -11,6 +11,7 @@ import torch
 from rich.table import Table
 
 from sumformer.cli.output import Json, command, console, print_json
+from sumformer.kernels.availability import obstacle
 
 _PARTS = {  # distribution: (module, what it is for)
     "torch": ("torch", "everything"),
@@ -55,17 +56,14 @@ def _devices() -> list[str]:
 def _fast_paths() -> dict[str, str]:
     """name → "available", or why not."""
     compiler = "available" if find_spec("torch._inductor") else "not available: this torch has no inductor"
-    if find_spec("triton") is None:
-        triton = "not available: triton is not installed"
-    elif not torch.cuda.is_available():
-        triton = "not available: no CUDA device"
-    else:
-        triton = "device and triton present; this version ships no Triton kernels and runs torch's own"
+    reason = obstacle()
+    state = "available" if reason is None else f"not available: {reason}"
     return {
         "linear-time sums (chunked, any device)": "available",
         "scaled_dot_product_attention": "available",
         "torch.compile": compiler,
-        "Triton kernels": triton,
+        "Triton kernels: mixing layer, prefix sums": state,
+        "Triton kernels: constructed networks, power sums": state,
     }
 
 

@@ -112,6 +112,6 @@ def _contract(
         rows = table[0].new_ones(*x.shape[:2], 1)
         for c, degree in axes:
             rows = (rows.unsqueeze(-1) * table[c][..., None, : degree + 1]).flatten(-2)
-        values += list((rows @ q[:, at : at + size].unflatten(-1, (-1, count))).unbind(-1))
+        values += list((rows @ torch.unflatten(q[:, at : at + size], -1, (-1, count))).unbind(-1))
         at += size
     return values

@@ -5,7 +5,8 @@
 
 T_{k+1} = 2t T_k − T_{k−1}. Instruction i is (CODE[i], LEFT[i], RIGHT[i]): places of earlier values, or of a constant.
 """
-# ruff: noqa: ANN001, ANN201
+# mypy: ignore-errors
+# ruff: noqa: ANN001, ANN201, RUF005
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ import triton.language as tl
 
 
 @triton.jit
-def by_degree(t, degrees, TOP: tl.constexpr, POWERS: tl.constexpr):  # type: ignore[no-untyped-def]
+def by_degree(t, degrees, TOP: tl.constexpr, POWERS: tl.constexpr):
     """(tokens,), (m,) → (tokens, m): column j holds T_{degrees[j]}(t), or the power."""
     before = tl.zeros_like(t) + 1.0
     now = t
@@ -29,7 +30,7 @@ def by_degree(t, degrees, TOP: tl.constexpr, POWERS: tl.constexpr):  # type: ign
 
 
 @triton.jit
-def columns(t, degrees, TOP: tl.constexpr, POWERS: tl.constexpr, GATHER: tl.constexpr):  # type: ignore[no-untyped-def]
+def columns(t, degrees, TOP: tl.constexpr, POWERS: tl.constexpr, GATHER: tl.constexpr):
     """The same; with GATHER each degree is made once, among GATHER columns, and then picked."""
     if GATHER == 0:
         out = by_degree(t, degrees, TOP, POWERS)
@@ -41,23 +42,23 @@ def columns(t, degrees, TOP: tl.constexpr, POWERS: tl.constexpr, GATHER: tl.cons
 
 
 @triton.jit
-def table(t, TOP: tl.constexpr):  # type: ignore[no-untyped-def]
+def table(t, TOP: tl.constexpr):
     """(T_0(t), …, T_TOP(t)) as a tuple."""
     out = (tl.zeros_like(t) + 1.0, t)
     twice = t + t
     for k in tl.static_range(2, TOP + 1):
-        out = out + (twice * out[k - 1] - out[k - 2],)  # noqa: RUF005
+        out = out + (twice * out[k - 1] - out[k - 2],)
     return out
 
 
 @triton.jit
-def wide(v):  # type: ignore[no-untyped-def]
+def wide(v):
     """Elementary functions are evaluated in float64 and rounded once."""
     return v.to(tl.float64)
 
 
 @triton.jit
-def scalar(code: tl.constexpr, a, b):  # type: ignore[no-untyped-def]
+def scalar(code: tl.constexpr, a, b):
     """One instruction; the codes are those of `sumformer.nn.scalar_program`."""
     if code == 0:
         out = a + b
@@ -91,18 +92,18 @@ def scalar(code: tl.constexpr, a, b):  # type: ignore[no-untyped-def]
 
 
 @triton.jit
-def run(values, constants, CODE: tl.constexpr, LEFT: tl.constexpr, RIGHT: tl.constexpr):  # type: ignore[no-untyped-def]
+def run(values, constants, CODE: tl.constexpr, LEFT: tl.constexpr, RIGHT: tl.constexpr):
     """The values, and behind them those of the instructions."""
     for i in tl.static_range(len(CODE)):
         if CODE[i] == 14:
-            values = values + (tl.zeros_like(values[0]) + tl.load(constants + LEFT[i]),)  # noqa: RUF005
+            values = values + (tl.zeros_like(values[0]) + tl.load(constants + LEFT[i]),)
         else:
-            values = values + (scalar(CODE[i], values[LEFT[i]], values[RIGHT[i]]),)  # noqa: RUF005
+            values = values + (scalar(CODE[i], values[LEFT[i]], values[RIGHT[i]]),)
     return values
 
 
 @triton.jit
-def unit(y, centre, inverse, CLAMP: tl.constexpr):  # type: ignore[no-untyped-def]
+def unit(y, centre, inverse, CLAMP: tl.constexpr):
     """(y − centre)/radius, clamped to [−1, 1] where asked for."""
     t = (y - centre) * inverse
     if CLAMP:
@@ -111,7 +112,7 @@ def unit(y, centre, inverse, CLAMP: tl.constexpr):  # type: ignore[no-untyped-de
 
 
 @triton.jit
-def feature_sums(  # type: ignore[no-untyped-def]
+def feature_sums(
     x,
     weights,
     centre,
@@ -154,7 +155,7 @@ def feature_sums(  # type: ignore[no-untyped-def]
         values = ()
         for c in tl.static_range(D):
             raw = tl.load(x + (batch * n + k) * D + c, mask=real, other=0.0).to(TYPE)
-            values = values + (tl.where(real, raw, tl.load(centre + c)),)  # noqa: RUF005
+            values = values + (tl.where(real, raw, tl.load(centre + c)),)
         weight = tl.where(real, 1.0, 0.0).to(TYPE)
         if WEIGHTED:
             weight = tl.load(weights + batch * n + k, mask=real, other=0.0)
@@ -176,7 +177,7 @@ def feature_sums(  # type: ignore[no-untyped-def]
 
 
 @triton.jit
-def evaluate(  # type: ignore[no-untyped-def]
+def evaluate(
     x,
     q,
     counts,
@@ -205,15 +206,15 @@ def evaluate(  # type: ignore[no-untyped-def]
     tables = ()
     for c in tl.static_range(D):
         y = tl.load(x + (batch * n + k) * D + c, mask=real, other=0.0).to(TYPE)
-        values = values + (y,)  # noqa: RUF005
-        tables = tables + (table(unit(y, tl.load(centre + c), tl.load(inverse + c), True), TOPS[c]),)  # noqa: RUF005
+        values = values + (y,)
+        tables = tables + (table(unit(y, tl.load(centre + c), tl.load(inverse + c), True), TOPS[c]),)
     place = q + batch * Q_SIZE
     for p in tl.static_range(len(KERNELS)):
         for s in tl.static_range(item(SERIES, p)):
             start = place + s
-            values = values + (contract(start, tables, item(KERNELS, p), 0, item(SERIES, p), tl.zeros_like(values[0])),)  # noqa: RUF005
+            values = values + (contract(start, tables, item(KERNELS, p), 0, item(SERIES, p), tl.zeros_like(values[0])),)
         place += size_of(item(KERNELS, p)) * item(SERIES, p)
-    values = values + (tl.zeros_like(values[0]) + tl.load(counts + batch),)  # noqa: RUF005
+    values = values + (tl.zeros_like(values[0]) + tl.load(counts + batch),)
     values = run(values, constants, CODE, LEFT, RIGHT)
     for i in tl.static_range(len(RESULTS)):
         result = values[RESULTS[i]].to(out.dtype.element_ty)
@@ -221,19 +222,19 @@ def evaluate(  # type: ignore[no-untyped-def]
 
 
 @triton.constexpr_function
-def item(values, i):  # type: ignore[no-untyped-def]
+def item(values, i):
     """values[i], still known when the kernel is compiled."""
     return values[i]
 
 
 @triton.constexpr_function
-def behind(axes, at):  # type: ignore[no-untyped-def]
+def behind(axes, at):
     """The axes after the one at `at`."""
     return axes[at + 1 :]
 
 
 @triton.constexpr_function
-def size_of(axes):  # type: ignore[no-untyped-def]
+def size_of(axes):
     """The number of α."""
     size = 1
     for _, degree in axes:
@@ -242,7 +243,7 @@ def size_of(axes):  # type: ignore[no-untyped-def]
 
 
 @triton.jit
-def contract(place, tables, AXES: tl.constexpr, AT: tl.constexpr, STRIDE: tl.constexpr, zero):  # type: ignore[no-untyped-def]
+def contract(place, tables, AXES: tl.constexpr, AT: tl.constexpr, STRIDE: tl.constexpr, zero):
     """Σ_α Π_c T_{α_c}(u_c) Q_α over the coordinates from AT on, the last innermost."""
     if len(AXES) == AT:
         out = zero + tl.load(place)

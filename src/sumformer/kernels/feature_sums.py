@@ -145,7 +145,11 @@ def _twin(
         sides = [weight.unsqueeze(-1), torch.ones_like(weight).unsqueeze(-1)]
         for c in range(y.shape[2]):
             sides[c >= split] = sides[c >= split] * table[c].index_select(-1, degrees[c].long())
-        a, b = (side.double().expand(*y.shape[:2], degrees.shape[1]).unflatten(-1, (-1, width)) for side in sides)
+        a, b = (_in_blocks(side.double().expand(*y.shape[:2], degrees.shape[1]), width) for side in sides)
         a, b = a[:, :, blocks[:, 0].long()], b[:, :, blocks[:, 1].long()]
         out.append(torch.einsum("bnpi,bnpj->bpij", a, b))
     return torch.stack(out, dim=1)
+
+
+def _in_blocks(columns: Tensor, width: int) -> Tensor:
+    return torch.unflatten(columns, -1, (-1, width))

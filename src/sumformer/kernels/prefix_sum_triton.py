@@ -1,4 +1,5 @@
 """out_i = Σ_{k ≤ i} x_k along the tokens: sums of tiles, a scan over tiles, a scan inside each tile; no atomics."""
+# mypy: ignore-errors
 # ruff: noqa: ANN001, ANN201
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ import triton.language as tl
 
 
 @triton.jit
-def sum_of_tiles(x, partial, n, m, tiles, REVERSE: tl.constexpr, ROWS: tl.constexpr, COLS: tl.constexpr):  # type: ignore[no-untyped-def]
+def sum_of_tiles(x, partial, n, m, tiles, REVERSE: tl.constexpr, ROWS: tl.constexpr, COLS: tl.constexpr):
     """partial[b, t] = the sum of the tokens of tile t; from the end of the sequence with REVERSE."""
     tile, cols, batch = tl.program_id(0), tl.program_id(1) * COLS + tl.arange(0, COLS), tl.program_id(2).to(tl.int64)
     rows = tile * ROWS + tl.arange(0, ROWS)
@@ -20,7 +21,7 @@ def sum_of_tiles(x, partial, n, m, tiles, REVERSE: tl.constexpr, ROWS: tl.conste
 
 
 @triton.jit
-def scan_of_tiles(partial, before, m, tiles, ROWS: tl.constexpr, COLS: tl.constexpr):  # type: ignore[no-untyped-def]
+def scan_of_tiles(partial, before, m, tiles, ROWS: tl.constexpr, COLS: tl.constexpr):
     """before[b, t] = the sum of the tiles before t; before[b, 0] is 0 already."""
     cols, batch = tl.program_id(0) * COLS + tl.arange(0, COLS), tl.program_id(1).to(tl.int64)
     carry = tl.zeros((COLS,), dtype=tl.float32)
@@ -34,7 +35,7 @@ def scan_of_tiles(partial, before, m, tiles, ROWS: tl.constexpr, COLS: tl.conste
 
 
 @triton.jit
-def scan_in_tiles(x, before, out, n, m, tiles, REVERSE: tl.constexpr, ROWS: tl.constexpr, COLS: tl.constexpr):  # type: ignore[no-untyped-def]
+def scan_in_tiles(x, before, out, n, m, tiles, REVERSE: tl.constexpr, ROWS: tl.constexpr, COLS: tl.constexpr):
     tile, cols, batch = tl.program_id(0), tl.program_id(1) * COLS + tl.arange(0, COLS), tl.program_id(2).to(tl.int64)
     rows = tile * ROWS + tl.arange(0, ROWS)
     inside = (rows < n)[:, None] & (cols < m)[None, :]

@@ -51,7 +51,7 @@ def sum_mix(
         torch.addmm(b_o, h, w_o.t(), out=out[place])
     if not save or recompute:
         h, g = x.new_empty(0, w_x.shape[0]), x.new_empty(0, w_x.shape[0])
-    return out.unflatten(0, x.shape[:2]), total, g, h
+    return torch.unflatten(out, 0, x.shape[:2]), total, g, h
 
 
 @sum_mix.register_fake
@@ -130,7 +130,7 @@ def sum_mix_backward(
         db_phi = db_phi + found.sum(0)
         torch.mm(piece, joined, out=dx[place])
         dw.add(piece.t(), rows[place])
-    dw_x, dw_phi = dw.value().split([d, w_phi.shape[0]])
+    dw_x, dw_phi = torch.split(dw.value(), [d, w_phi.shape[0]])
     dw_s = (reached.t() @ total).to(dtype)
     return (
         dx.view_as(x),

@@ -92,6 +92,10 @@ class CompiledTransformer(SummarisingModule):
         return len(self.ledger["attention"]["means"])
 
     @property
+    def d(self) -> int:
+        return self.read_in.in_features
+
+    @property
     def width_of_stream(self) -> int:
         return self.read_in.out_features
 

@@ -38,19 +38,28 @@ class SparseFeedForward(TokenWise):
         shape = (self.d_hidden, self.d_model) if i == 1 else (self.d_model, self.d_hidden)
         return torch.sparse_coo_tensor(place.long(), value, shape, is_coalesced=True, check_invariants=False)
 
+    def whole(self, i: int) -> Tensor:
+        """W_1 or W_2 with its zeros."""
+        place, value = (self.place_1, self.value_1) if i == 1 else (self.place_2, self.value_2)
+        shape = (self.d_hidden, self.d_model) if i == 1 else (self.d_model, self.d_hidden)
+        return value.new_zeros(shape).index_put((place[0].long(), place[1].long()), value)
+
     def formula(self, x: Tensor, keep: Tensor | None) -> Tensor:
+        if torch.compiler.is_compiling():  # sparse tensors have no form in an exported graph
+            out: Tensor = (x @ self.whole(1).mT + self.b_1).relu() @ self.whole(2).mT + self.b_2
+            return out
         first, second = self.matrix(1), self.matrix(2)
         columns = x.flatten(0, 1).mT  # (d_model, tokens)
         slabs = torch.split(columns, max(1, SLAB // self.d_hidden), dim=1)
-        out = [torch.sparse.mm(second, (torch.sparse.mm(first, z) + self.b_1[:, None]).relu()) for z in slabs]
-        return torch.unflatten((torch.cat(out, dim=1) + self.b_2[:, None]).mT, 0, x.shape[:2])
+        parts = [torch.sparse.mm(second, (torch.sparse.mm(first, z) + self.b_1[:, None]).relu()) for z in slabs]
+        return torch.unflatten((torch.cat(parts, dim=1) + self.b_2[:, None]).mT, 0, x.shape[:2])
 
     def dense(self) -> FeedForward:
         """The same map with every weight stored."""
         out = FeedForward(self.d_model, self.d_hidden).to(self.value_1.dtype)
         with torch.no_grad():
             for layer, i, bias in ((out.W_1, 1, self.b_1), (out.W_2, 2, self.b_2)):
-                layer.weight.copy_(self.matrix(i).to_dense())
+                layer.weight.copy_(self.whole(i))
                 layer.bias.copy_(bias)
         return out
 

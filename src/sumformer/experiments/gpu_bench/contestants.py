@@ -19,7 +19,7 @@ class Projections(nn.Module):
         self.qkv, self.out = nn.Linear(d, 3 * d), nn.Linear(d, d)
 
     def heads(self, x: Tensor) -> tuple[Tensor, ...]:
-        split: Tensor = self.qkv(x).unflatten(-1, (3, -1, HEAD))
+        split: Tensor = torch.unflatten(self.qkv(x), -1, (3, -1, HEAD))
         return split.permute(2, 0, 3, 1, 4).unbind(0)
 
     def join(self, y: Tensor) -> Tensor:
@@ -31,7 +31,8 @@ class FlashAttention(Projections):
     """softmax(q kᵀ/√64) v."""
 
     def forward(self, x: Tensor) -> Tensor:
-        return self.join(scaled_dot_product_attention(*self.heads(x)))
+        q, k, v = self.heads(x)
+        return self.join(scaled_dot_product_attention(q, k, v))
 
 
 class LinearAttention(Projections):

@@ -1,0 +1,58 @@
+"""`sumformer bench --device cuda`: one mixing layer against what users would pick instead, floors in the same run."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from rich.table import Table
+
+from sumformer.cli.output import console, messages, print_json
+from sumformer.errors import InputError
+from sumformer.experiments.gpu_bench import Config, draw, run
+
+
+def gpu_bench(longest: int, out: Path | None, as_json: bool) -> None:
+    """Measure, write bench.json and bench.png to `out`, show."""
+    config = Config()
+    lengths = tuple(n for n in config.lengths if n <= longest)
+    if not lengths:
+        raise InputError(f"--longest: expected at least {config.lengths[0]}, got {longest}")
+    config = replace(config, lengths=lengths, long=tuple(n for n in config.long if n <= longest))
+    with messages.status("…") as status:
+        result = run(config, lambda text: status.update(text))
+    if out is not None:
+        out.mkdir(parents=True, exist_ok=True)
+        (out / "bench.json").write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+        draw(result, out / "bench.png")
+    if as_json:
+        print_json(result)
+    else:
+        show(result)
+
+
+def show(result: dict[str, Any]) -> None:
+    """The machine, the times (of replayed graphs where there are any), the ratios."""
+    machine = result["machine"]
+    console.print(
+        f"{machine['device']}, torch {machine['torch']}, triton {machine['triton']}, kernels: {machine['kernels']}; "
+        f"{machine['copy_TB_per_s']:.2f} TB/s copied, {machine['bf16_TFLOP_per_s']:.0f} TFLOP/s in bf16"
+    )
+    table = Table("layer", "n", "forward ms", "fwd+bwd ms", "peak MiB of a step")
+    for row in (
+        *({"name": "floor: the products", "step_peak_bytes": None} | f for f in result["floors"]),
+        *result["rows"],
+    ):
+        peak = row["step_peak_bytes"]
+        times = [row[f"{part}_graph_ms"] or row[f"{part}_ms"] for part in ("forward", "step")]
+        shown = ["" if t is None else f"{t:.3f}" for t in times]
+        table.add_row(row["name"], f"{row['n']:,}", *shown, "" if peak is None else f"{peak / 2**20:.0f}")
+    console.print(table)
+    kinds = [key for key in result["ratios"][0] if key not in ("name", "n")]
+    ratio = Table("ours", "n", *(key.replace("_", " ") for key in kinds))
+    for row in result["ratios"]:
+        values = ["" if row[key] is None else f"{row[key]:.2f}" for key in kinds]
+        ratio.add_row(row["name"], f"{row['n']:,}", *values)
+    console.print(ratio)
