@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -21,6 +20,7 @@ from sumformer.certificates.checker.symmetric.files import read_polynomial
 from sumformer.certificates.checker.symmetric.node_values import node_values, types
 from sumformer.certificates.checker.symmetric.orbits import apply, members, rank
 from sumformer.certificates.checker.symmetric.remainder import TokenEllipse
+from sumformer.certificates.checker.verification import Unproved
 from sumformer.errors import FileFormatError
 from sumformer.targets import target
 from sumformer.theorems.construction import construct, load
@@ -30,9 +30,10 @@ SAMPLES: dict[str, tuple[str, float, dict[str, Any]]] = {
     "gauss": (GAUSS, 1e-3, {"n": 3, "d": 1}),
     "pair": (GAUSS, 1e-2, {"n": 2, "d": 1, "dtype": "mixed"}),
     "log": ("log(1 + sum(norm2(x - y)))", 1e-1, {"n": 4, "d": 1, "dtype": "float32"}),
-    "product": ("exp(sum_others(log(1 + dot(x, y)))/4)", 1e-2, {"n": 3, "d": 1, "box": "0:0.7"}),
+    "product": ("exp(sum_others(log(1 + dot(x, y)))/4)", 1e-3, {"n": 3, "d": 1}),
+    "wave": ("sin(x + sum(y))", 1e-2, {"n": 3, "d": 1}),
     "nested": ("sum_others(exp(-norm2(y - mean(y))))", 1e-1, {"n": 4, "d": 1}),
-    "plane": ("sin(x[0] + total(mean(y)))*x", 1e-2, {"n": 3, "d": 2}),
+    "plane": ("sin(x[0] + total(mean(y)))*x", 1e-1, {"n": 3, "d": 2}),
 }
 _BUILT: dict[str, Path] = {}
 Copy = Callable[[str], Tampered]
@@ -63,24 +64,24 @@ def test_honest_files_verify(samples: Callable[[str], Path], name: str):
     assert [term for term, _ in found.terms][0] == "interpolation remainder"
 
 
-@pytest.mark.parametrize("name", ["gauss", "log", "plane"])
+@pytest.mark.parametrize("name", ["log", "plane", "product"])
 def test_every_coefficient_matters(copy: Copy, name: str):
     """A change of any coefficient by as much as ε is seen, and named."""
     saved = copy(name)
     terms = len(read_polynomial(saved.folder).terms)
-    for t in np.linspace(0, terms - 1, 4).astype(int):
+    for t in np.linspace(0, terms - 1, 3).astype(int):
 
         def change(tensors: dict[str, np.ndarray], t: int = int(t)) -> None:
             tensors["coefficients"][t] += SAMPLES[name][1]
 
         found = check(saved.weights(change).folder)
         assert not found.verified
-        assert any("dropped and rounded coefficients" in f or "total" in f for f in found.failures), found.failures
+        assert any("dropped and rounded coefficients" in f for f in found.failures), found.failures
 
 
 CERTIFICATE: list[tuple[str, Change]] = [
-    ("target", put("target")(lambda s: s.replace("exp(-", "exp(-2*"))),
-    ("box", put("box")("0:2")),
+    ("target", put("target")(lambda s: s.replace("sum", "1.01*sum"))),
+    ("box", put("box")("0:1.1")),
     ("tokens", put("tokens")("4")),
     ("tokens", put("tokens")("..3")),
     ("arithmetic", put("arithmetic")("float32")),
@@ -115,7 +116,7 @@ CERTIFICATE: list[tuple[str, Change]] = [
 
 @pytest.mark.parametrize(("field", "change"), CERTIFICATE, ids=lambda v: v if isinstance(v, str) else "")
 def test_changed_certificates_fail(copy: Copy, field: str, change: Change):
-    found = check(copy("gauss").edit("certificate", change).folder)
+    found = check(copy("wave").edit("certificate", change).folder)
     assert not found.verified
     assert found.failures
 
@@ -128,7 +129,7 @@ def test_terms_that_take_from_each_other_fail(copy: Copy):
         data["terms"][0]["bound"] -= part
         data["terms"][2]["bound"] += part
 
-    failures = check(copy("gauss").edit("certificate", change).folder).failures
+    failures = check(copy("wave").edit("certificate", change).folder).failures
     assert any("interpolation remainder" in f for f in failures)
     assert any("'rounding'" in f for f in failures)
 
@@ -148,7 +149,7 @@ CONFIG: list[tuple[str, Change]] = [
 
 @pytest.mark.parametrize(("field", "change"), CONFIG, ids=lambda v: v if isinstance(v, str) else "")
 def test_changed_networks_fail(copy: Copy, field: str, change: Change):
-    found = check(copy("gauss").edit("config", change).folder)
+    found = check(copy("wave").edit("config", change).folder)
     assert not found.verified
     assert found.failures
 
@@ -167,13 +168,15 @@ def test_changed_networks_fail(copy: Copy, field: str, change: Change):
 )
 def test_networks_that_make_no_sense_are_refused(copy: Copy, change: Change):
     with pytest.raises(FileFormatError):
-        check(copy("gauss").edit("config", change).folder)
+        check(copy("wave").edit("config", change).folder)
 
 
-@pytest.mark.parametrize("change", [put("constants", "ellipses", 0, "rho")("wide"), put("constants", "own_degrees")([])])
+@pytest.mark.parametrize(
+    "change", [put("constants", "ellipses", 0, "rho")("wide"), put("constants", "own_degrees")([])]
+)
 def test_constants_that_make_no_sense_are_refused(copy: Copy, change: Change):
     with pytest.raises(FileFormatError):
-        check(copy("gauss").edit("certificate", change).folder)
+        check(copy("wave").edit("certificate", change).folder)
 
 
 def test_hashes_are_compared(copy: Copy):
@@ -196,12 +199,12 @@ def test_a_larger_claim_does_not_hide_a_wrong_m(copy: Copy):
     """ε and the total are raised, M is wrong: the constant is refuted all the same."""
 
     def change(data: dict[str, Any]) -> None:
-        data["constants"]["ellipses"][0]["maximum"] /= 4
+        data["constants"]["ellipses"][0]["maximum"] /= 1000
         data["terms"][0]["bound"] *= 100
         data["epsilon"] = 1.0
         data["total"] = sum(t["bound"] for t in data["terms"])
 
-    assert any("M ≤" in f for f in check(copy("pair").edit("certificate", change).folder).failures)
+    assert any("|f| exceeds" in f for f in check(copy("pair").edit("certificate", change).folder).failures)
 
 
 # ---- the parts
@@ -264,14 +267,13 @@ def test_ellipse_maxima_hold_at_random_points(mine: bool):
     g = np.abs((weights * X).sum(axis=1) / weights.sum(axis=1)).max()
     with np.errstate(all="ignore"):
         bound = ellipse.maximum(1.5 * g)
-        assert ellipse.maximum(0.99 * g) >= g
+        with pytest.raises(Unproved, match="exceeds"):
+            ellipse.maximum(0.9 * g)
     assert g <= bound <= 1.5 * g
 
 
 def test_a_target_that_is_not_analytic_there_is_not_verified(copy: Copy):
-    def change(data: dict[str, Any]) -> None:
-        data["target"] = "sum(sqrt(norm2(x - y) + 0.0001)*y)/sum(exp(-norm2(x - y)))"
-
-    found = check(copy("gauss").edit("certificate", change).folder)
-    assert math.isinf(found.bound) or not found.verified
-    assert any("analytic" in f or "total" in f for f in found.failures)
+    change = put("target")(lambda source: source.replace("1 + dot", "0.001 + dot"))
+    found = check(copy("product").edit("certificate", change).folder)
+    assert not found.verified
+    assert any("analytic" in f for f in found.failures)

@@ -34,7 +34,9 @@ def pairs(a_range, b_range, count=20_000):
 
 @pytest.mark.parametrize("prefer", PREFERENCES)
 @pytest.mark.parametrize("tolerance", [10.0, 1e-1, 1e-3, 1e-7])
-@pytest.mark.parametrize("ranges", [((-1.0, 1.0), (-1.0, 1.0)), ((0.5, 3.0), (-2.0, -1.5)), ((-1e-3, 1e-3), (7.0, 9.0))])
+@pytest.mark.parametrize(
+    "ranges", [((-1.0, 1.0), (-1.0, 1.0)), ((0.5, 3.0), (-2.0, -1.5)), ((-1e-3, 1e-3), (7.0, 9.0))]
+)
 def test_products(ranges, tolerance, prefer):
     gadget = product(A, B, *ranges, "out", tolerance, prefer)
     x = pairs(*ranges)

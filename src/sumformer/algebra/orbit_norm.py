@@ -27,7 +27,7 @@ from sumformer.algebra.rounding import BoolArray, FloatArray, gamma, sum_up, uni
 
 TAUS = (Fraction(1, 3), Fraction(1, 2), Fraction(2, 3), Fraction(4, 5))  # τ / (π/2) allowed to the terms on the grid
 GRID_BUDGET = 64_000_000
-WORK_BUDGET = 5.0  # seconds, about
+SECONDS_BUDGET = 12.0  # for one evaluation, about
 _ROWS = 2**23
 _PRICE = 0.3  # a bound this much smaller is worth all of the work
 _U = unit_roundoff("float64")
@@ -93,14 +93,14 @@ def grids(basis: OrbitBasis) -> list[Grid]:
     for tau in TAUS:
         for others in range(2, int(top_other / tau) + 3):
             sizes = [Grid(own, others, tau) for own in range(2, int(4 * top_own / tau) + 3)]
-            sizes = [g for g in sizes if g.points(d, m) <= GRID_BUDGET and _work(g, basis) <= WORK_BUDGET]
+            sizes = [g for g in sizes if g.points(d, m) <= GRID_BUDGET and grid_seconds(g, basis) <= SECONDS_BUDGET]
             if not sizes:
                 break
             found += sizes[:: max(1, len(sizes) // 10)]
     return found
 
 
-def _work(grid: Grid, basis: OrbitBasis) -> float:
+def grid_seconds(grid: Grid, basis: OrbitBasis) -> float:
     """Seconds of the transform, about: multiplications, of which wide matrices do more in a second."""
     d, m, types = basis.own.shape[1], basis.m, len(basis.others)
     nodes = grid.others**d
@@ -124,7 +124,7 @@ def best_grid(masses: FloatArray, basis: OrbitBasis, peak: float, choices: list[
     degrees = np.arange(table.shape[0]), np.arange(table.shape[1])
     for grid in choices:
         expected = float(table[~grid.holds(*degrees)].sum()) + peak * grid.looseness
-        priced = expected * (1 + _PRICE * _work(grid, basis) / WORK_BUDGET)
+        priced = expected * (1 + _PRICE * grid_seconds(grid, basis) / SECONDS_BUDGET)
         if priced < 0.98 * least:
             best, least = (expected, grid), priced
     return best

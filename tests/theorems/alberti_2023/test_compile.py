@@ -159,6 +159,16 @@ def test_the_dense_twin_is_an_ordinary_encoder_that_trains():
     assert made.network.blocks[0].feed_forward.value_1.grad.any()
 
 
+def test_it_exports_to_onnx(tmp_path):
+    pytest.importorskip("onnxruntime")
+    pytest.importorskip("onnxscript")
+    from sumformer.interop.onnx import export_onnx, onnx_error
+
+    made = construct("sin(3*mean(y) + x)", 1e-1, n="any", architecture="performer")
+    path = export_onnx(made.network, tmp_path / "network.onnx", tokens(made.target, 3))
+    assert onnx_error(made.network, path, tokens(made.target, 5, batch=3)) <= 1e-12
+
+
 def test_padding_is_out_of_sight():
     made = construct(GAUSS, 1e-1, n="any", d=1, architecture="transformer")
     X = tokens(made.target, 5, batch=2)

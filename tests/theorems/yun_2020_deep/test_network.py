@@ -176,6 +176,8 @@ def test_building_is_a_matter_of_seconds(case, layers):
     assert len(parts.look_up) == layers
     X = inside(parts.grid, float(E), most=40)
     assert torch.equal(soft(X), torch.from_numpy(values[:40]))
+    assert [s.fused for s in soft.fuse().layers if isinstance(s, TokenStack)].count(True) == 1
+    assert torch.equal(soft(X), torch.from_numpy(values[:40]))
 
 
 def test_many_inputs_at_a_time():

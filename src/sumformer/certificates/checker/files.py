@@ -83,14 +83,15 @@ def read_network(folder: Path, d: int) -> Network:
     _check_size(path, MAX_JSON)
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
-        return _network(data, d)
+        return network_of(data, d)
     except SumformerError as error:
         raise FileFormatError(path, f"does not describe a network ({error})") from error
     except (OSError, ValueError, TypeError, KeyError, RecursionError, ZeroDivisionError, OverflowError) as error:
         raise FileFormatError(path, f"does not describe a network ({type(error).__name__}: {error})") from error
 
 
-def _network(data: Any, d: int) -> Network:
+def network_of(data: Any, d: int) -> Network:
+    """The network that a configuration describes."""
     if not isinstance(data, dict) or data.keys() != _KEYS or data["type"] != "ExpressionSumformer":
         raise ValueError(f"expected an ExpressionSumformer with the keys {', '.join(sorted(_KEYS))}")
     if data["d"] != d or not _is_int(data["d"]):

@@ -79,7 +79,8 @@ def _pictures(result: dict[str, Any]) -> str:
         against_n(rows, "predict_seconds", "seconds of a prediction, per set"),
         against_n(rows, "peak_bytes", "peak bytes of predicting 8 sets"),
     ]
-    return section("pictures", "Pictures", gallery(shown))
+    note = "Costs on one thread. Bytes are those of tensors alive at once; what a fused kernel uses inside is not seen."
+    return section("pictures", "Pictures", gallery(shown), paragraph(note, "note"))
 
 
 def spread(values: list[float]) -> str:

@@ -32,7 +32,7 @@ def sums(f: Target, epsilon: float, arithmetic: Arithmetic) -> Built:
     result, written = _plain_or_tabulated(f, epsilon, arithmetic)
     constants = {
         "grouping": result.grouping,
-        "kernels": [_kernel_constants(result, kernel) for kernel in result.plan.kernels],
+        "kernels": [kernel_constants(result, kernel) for kernel in result.plan.kernels],
     }
     return Built(
         network=build(result.plan, arithmetic).eval().requires_grad_(False),  # to train on: requires_grad_(True)
@@ -102,7 +102,7 @@ def _terms(result: SumsResult, epsilon: float) -> tuple[ErrorTerm, ...]:
     return tuple(term for term in parts if term.bound > 0)
 
 
-def _kernel_constants(result: SumsResult, kernel: Node) -> dict[str, Any]:
+def kernel_constants(result: SumsResult, kernel: Node) -> dict[str, Any]:
     plan = result.plan.kernels[kernel]
     return {
         "expression": to_source(kernel),

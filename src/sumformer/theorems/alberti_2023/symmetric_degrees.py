@@ -79,7 +79,7 @@ class DegreeStudy:
         """The ellipse with the least 4 M ρ^{−N}/(ρ−1): from ρ = 2 up while it pays, else down."""
         if (v, degree) not in self._best:
             found = self._climb(v, degree, range(START, len(RHOS)))
-            if len(found) < 2:
+            if len(found) < 2 and self._maximum(v, 0) is not None:  # where the least ellipse fails, all do
                 found += self._climb(v, degree, range(START - 1, -1, -1), found)
             if not found:
                 name, source = self.variable(v).name, self.f.source

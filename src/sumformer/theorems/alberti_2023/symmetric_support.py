@@ -7,11 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from sumformer.algebra.multisets import IntArray, Multisets
-from sumformer.algebra.orbit_norm import Grid, best_grid, expected_norm, grids, mass, orbit_norm
+from sumformer.algebra.orbit_norm import Grid, best_grid, expected_norm, grid_seconds, grids, mass, orbit_norm
 from sumformer.algebra.rounding import BoolArray, FloatArray, sum_up
 from sumformer.theorems.alberti_2023.orbit_interpolant import OrbitInterpolant
 
-TRIALS = 3  # bounds computed at most; each may take seconds
+TRIALS = 3  # bounds computed at most …
+SECONDS = 30.0  # … and about so long
 STEPS = 9  # of bisection
 CLOSE = 0.7  # a bound this near to the tolerance is not improved further
 HELD = 0.15  # what a term on the grid weighs against one that is bounded by its mass
@@ -59,7 +60,8 @@ class SupportStudy:
         order = np.argsort(-np.where(held, HELD * self.masses, self.masses), axis=None, kind="stable")
         best: Support | None = None
         scale = 1.0  # proved over expected
-        for _ in range(TRIALS):
+        trials = min(TRIALS, 1 + int(SECONDS / (1.0 + grid_seconds(grid, self.basis))))
+        for _ in range(trials):
             size = self._guess(order, grid, held, room * 0.97 / scale, most)
             if size >= most:
                 break

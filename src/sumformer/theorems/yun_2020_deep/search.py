@@ -134,4 +134,7 @@ def _refusal(epsilon: float, failed: Choice | None, reasons: list[str], grid: Gr
         return RefusedError(message, [*reasons, nearest], zero)
     reachable = failed.bound * SLACK / (1 - SHARE) * (1 + 1e-9)
     largest = f"the largest that fits is 1/δ = {failed.grid.q}, which reaches ε = {reachable:.3g}"
-    return RefusedError(f"ε = {epsilon:g} needs more cells than 1/δ = {failed.grid.q}", [*reasons, largest], reachable)
+    if zero < reachable:
+        largest += f"; the zero network reaches {zero:.3g}"
+    message = f"ε = {epsilon:g} needs more cells than 1/δ = {failed.grid.q}"
+    return RefusedError(message, [*reasons, largest], min(reachable, zero))

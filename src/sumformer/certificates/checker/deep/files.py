@@ -104,7 +104,10 @@ def _layer(data: Any, name: str, n: int, width: int, left: dict[str, NDArray[Any
         if data["d_model"] != width:
             raise ValueError(f"{name} has another width")
         shapes = {"W_1": (count, r, width), "b_1": (count, r), "W_2": (count, width, r)}
-        return Stack(*(_take(left, f"{name}.{key}", shape) for key, shape in shapes.items()))
+        stack = Stack(*(_take(left, f"{name}.{key}", shape) for key, shape in shapes.items()))
+        if data["fused"] is not False and not (data["fused"] is True and _is_look_up(stack)):
+            raise ValueError(f"{name} is evaluated by search, but is no look-up")
+        return stack
     bare = {"attention_norm": None, "feed_forward_norm": None, "dropout": 0.0}
     _expect(data, type="ResidualBlock", feed_forward={"type": "Zero"}, **bare)
     heads = data["attention"]
@@ -118,6 +121,17 @@ def _layer(data: Any, name: str, n: int, width: int, left: dict[str, NDArray[Any
     shapes = {"W_Q.weight": (2, width), "W_Q.bias": (2,), "W_K.weight": (2, width), "W_V.weight": (2, width)}
     q, b, k, v = (_take(left, f"{name}.attention.{key}", shape) for key, shape in shapes.items())
     return Attention(q, b, k, v, _take(left, f"{name}.attention.W_O.weight", (width, 2)), who)
+
+
+def _is_look_up(stack: Stack) -> bool:
+    """Bumps of one form: 0 up to the first kink and from the last on, one below the other; a search finds the same."""
+    if stack.b1.shape[1] != 4:
+        return False
+    kinks, weights = -stack.b1, stack.W2
+    same = bool((stack.W1[0, 0] == stack.W1).all() and (np.diff(kinks, axis=1) > 0).all())
+    bumps = bool((weights == weights[..., :1] * np.array([1.0, -1.0, -1.0, 1.0])).all())
+    even = bool((kinks[:, 1] - kinks[:, 0] == kinks[:, 3] - kinks[:, 2]).all())
+    return same and bumps and even and bool((kinks[1:, 3] <= kinks[:-1, 0]).all())
 
 
 def _take(left: dict[str, NDArray[Any]], name: str, shape: tuple[int, ...]) -> Floats:

@@ -21,7 +21,13 @@ from numpy.typing import NDArray
 from sumformer.certificates.certificate import Certificate
 from sumformer.certificates.checker.claims import hash_failures
 from sumformer.certificates.checker.files import read_certificate, read_weights
-from sumformer.certificates.checker.grid.claims import NAMES, constant_failures, field_failures, term_failures
+from sumformer.certificates.checker.grid.claims import (
+    NAMES,
+    TOLERANCE,
+    constant_failures,
+    field_failures,
+    term_failures,
+)
 from sumformer.certificates.checker.grid.modulus import Modulus
 from sumformer.certificates.checker.grid.rounding import rounding
 from sumformer.certificates.checker.grid.tables import Network, radii, read_grid, table_failures
@@ -83,7 +89,7 @@ def _prove(
     parts = (modulus, rounding(f, net.arithmetic))
     claimed = {term.name: term.bound for term in c.terms}
     for name, part in zip(NAMES, parts, strict=True):
-        if not part <= 1.02 * claimed.get(name, 0.0) + 1e-12 * c.total:
+        if not part <= TOLERANCE[name] * claimed.get(name, 0.0):
             failures.append(f"term {name!r}: {claimed.get(name, 0.0):.6g} is claimed, {part:.6g} found")
     if not math.fsum(parts) <= c.total:
         failures.append(f"total: {c.total:.6g} is claimed, {math.fsum(parts):.6g} found")

@@ -89,18 +89,14 @@ def _prove(f: Target, net: Polynomial, weights: Floats, recorded: Constants, c: 
 
 
 def _maxima(f: Target, net: Polynomial, recorded: Constants) -> tuple[float, ...]:
-    """M of each coordinate of x, then of y; without others nothing of y is needed."""
+    """M of each coordinate of x, then of y where there are others."""
     out = []
     for v, (rho, claimed) in enumerate(zip(recorded.rhos, recorded.maxima, strict=True)):
         mine, coordinate = v < net.d, v % net.d
-        if not mine and net.m == 0:
-            out.append(0.0)
-            continue
         ellipse = TokenEllipse(f.expression, f.box, net.tokens, mine, coordinate, rho)
         found = ellipse.maximum(GOAL * claimed)
-        name = f"{'x' if mine else 'y'}[{coordinate}]"
         if found == math.inf:
-            raise Unproved(f"ellipses: f is not shown to be analytic for ρ = {rho} in {name}")
+            raise Unproved(f"ellipses: f is not shown to be analytic for ρ = {rho} in {ellipse.name}")
         out.append(found)
     return tuple(out)
 

@@ -31,7 +31,7 @@ from sumformer.errors import FileFormatError
 MAX_DEGREE = 64  # of the interpolation
 MAX_FEATURE = 4096
 MAX_ORBITS = 20_000_000
-MAX_POINTS = 200_000_000
+MAX_POINTS = 60_000_000
 MAX_TOKENS = 64
 _KEYS = {"type", "d", "tokens", "width", "centre", "radius", "arithmetic", "own", "features", "products", "terms"}
 Integers = NDArray[np.int64]
@@ -129,8 +129,9 @@ def _constants(data: Mapping[str, Any], net: Polynomial) -> Constants:
     if len(own) != net.d or len(others) != net.d or any(not 0 <= N <= MAX_DEGREE for N in own + others):
         raise ValueError(f"own_degrees, other_degrees: expected {net.d} integers from 0 to {MAX_DEGREE} each")
     ellipses = _items(data["ellipses"])
-    if [e["variable"] for e in ellipses] != list(range(2 * net.d)):
-        raise ValueError("ellipses: expected one for each coordinate of x, then of y")
+    k = 2 * net.d if net.m else net.d
+    if [e["variable"] for e in ellipses] != list(range(k)):
+        raise ValueError("ellipses: expected one for each coordinate of x, then of y where there are others")
     numbers = [float(e[key]) for key in ("rho", "maximum") for e in ellipses]
     numbers += [float(data[key]) for key in ("remainder", "dropped", "coefficients")]
     if not all(math.isfinite(v) and v >= 0 for v in numbers):
@@ -145,7 +146,6 @@ def _constants(data: Mapping[str, Any], net: Polynomial) -> Constants:
             raise ValueError(f"grid: more than {MAX_POINTS} points")
     if orbit_count(own, others, net.m) > MAX_ORBITS:
         raise ValueError(f"own_degrees, other_degrees: more than {MAX_ORBITS} orbits")
-    k = 2 * net.d
     return Constants(
         own,
         others,

@@ -19,7 +19,7 @@ from sumformer.certificates.checker.verification import Unproved
 from sumformer.targets.domain import Box
 from sumformer.targets.node import Node
 
-BUDGET = 60_000  # rectangles per ellipse
+BUDGET = 40_000  # rectangles per ellipse
 _REAL = IntervalOperations()
 
 
@@ -66,10 +66,11 @@ class TokenEllipse:
         self.a, self.b = (rho + 1 / rho) / 2 * (1 + 1e-12), (rho - 1 / rho) / 2 * (1 + 1e-12)
         # columns: the own token's coordinates, those of the other tokens one by one, then the imaginary part
         self.complex = c if mine else box.d + c
+        self.rho, self.name = rho, f"{'x' if mine else 'y'}[{c}]"
         self.alike = 1 if mine else 2  # tokens from here on may be exchanged
 
     def maximum(self, goal: float) -> float:
-        """A bound of |g|, ≤ goal if that can be shown within the budget."""
+        """A bound of |g|, ≤ goal if that can be shown within the budget; `Unproved` where |g| > goal somewhere."""
         low, high = np.full((1, self.n * self.d + 1), -1.0), np.full((1, self.n * self.d + 1), 1.0)
         low[0, self.complex], high[0, self.complex], low[0, -1], high[0, -1] = -self.a, self.a, 0.0, self.b
         settled, spent = 0.0, 0
@@ -78,12 +79,22 @@ class TokenEllipse:
             spent += len(low)
             over = ~(bounds <= goal)
             settled = max(settled, float(bounds[~over].max(initial=0.0)))
+            if self.exceeds(low[over], high[over], goal):
+                raise Unproved(f"ellipses: |f| exceeds {goal:.6g} for ρ = {self.rho} in {self.name}")
             if spent + 2 * int(over.sum()) > BUDGET:
                 return max(settled, float(bounds.max()))
             low, high = low[over], high[over]
             if len(low):
                 low, high = self.near(*self.halves(low, high))
         return settled
+
+    def exceeds(self, low: Floats, high: Floats, goal: float) -> bool:
+        """Whether |g| > goal at the middle of some cell that lies in the ellipse, so that halving cannot help."""
+        middle = (low + high) / 2
+        inside = (middle[:, self.complex] / self.a) ** 2 + (middle[:, -1] / self.b) ** 2 <= 1
+        ops = ListedRectangles(int(inside.sum()))
+        values = self.values(ops, middle[inside], middle[inside])
+        return any(bool(np.any(~ops.bad & (np.broadcast_to(v.modulus.lo, ops.bad.shape) > goal))) for v in values)
 
     def near(self, low: Floats, high: Floats) -> tuple[Floats, Floats]:
         """Cells that meet the ellipse (with a slack of 1e-9), each set of cells of exchangeable tokens once."""

@@ -9,8 +9,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -40,6 +41,7 @@ from sumformer.theorems.alberti_2023.compile.sums import SumsProgram
 from sumformer.theorems.alberti_2023.compile.symmetric import symmetric_program
 from sumformer.theorems.alberti_2023.error_bound import ErrorBound
 from sumformer.theorems.alberti_2023.kernel_errors import Switches
+from sumformer.theorems.alberti_2023.sums_built import kernel_constants
 from sumformer.theorems.alberti_2023.sums_route import SumsResult, sums_route, token_pieces
 from sumformer.theorems.built import SLACK
 from sumformer.theorems.routes import ROUTES, by_route
@@ -59,6 +61,7 @@ class Ideal:
     approximation: tuple[ErrorTerm, ...]
     route: str
     why: str
+    constants: Mapping[str, Any]  # what the proof of |f − S| is checked from
 
 
 @dataclass(frozen=True)
@@ -88,7 +91,7 @@ def _symmetric(f: Target, epsilon: float, arithmetic: Arithmetic, prefer: Prefer
         raise RefusedError(f"a {type(built.network).__name__} is not compiled", [])
     program, outputs = symmetric_program(built.network, f.box, prefer)
     terms = tuple(t for t in built.terms if t.kind != "rounding")
-    return Ideal(built.network.requires_grad_(False), program, outputs, terms, "symmetric", built.why)
+    return Ideal(built.network.requires_grad_(False), program, outputs, terms, "symmetric", built.why, built.constants)
 
 
 def _sums(f: Target, epsilon: float, arithmetic: Arithmetic, prefer: Prefer) -> Ideal:
@@ -102,8 +105,9 @@ def _sums(f: Target, epsilon: float, arithmetic: Arithmetic, prefer: Prefer) -> 
         ErrorTerm("dropped and rounded coefficients", "enclosed", split.dropped * SLACK),
     )
     route = "exact" if result.exact else "sums"
+    constants = {"kernels": [kernel_constants(result, kernel) for kernel in result.plan.kernels]}
     module = build(result.plan, arithmetic).eval().requires_grad_(False)
-    return Ideal(module, made.program, made.outputs, tuple(t for t in terms if t.bound > 0), route, "")
+    return Ideal(module, made.program, made.outputs, tuple(t for t in terms if t.bound > 0), route, "", constants)
 
 
 def _ranges(

@@ -5,10 +5,12 @@ With prefer = "depth" what depends on one coordinate is one piecewise-linear fun
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from sumformer.gadgets.chebyshev import chebyshev
 from sumformer.targets import Const, Node, Token, postorder, substitute
 from sumformer.targets.domain import Box
-from sumformer.theorems.alberti_2023.compile.functional import Functional
+from sumformer.theorems.alberti_2023.compile.functional import Functional, total
 from sumformer.theorems.alberti_2023.compile.program import Program, constant
 from sumformer.theorems.alberti_2023.compile.tree import TreeCompiler
 from sumformer.theorems.alberti_2023.components import coordinates
@@ -21,9 +23,36 @@ class Features:
 
     def __init__(self, program: Program, box: Box, trees: TreeCompiler) -> None:
         self.program, self.box, self.trees = program, box, trees
+        self._known: dict[object, Functional] = {}
 
     def chebyshev(self, c: int, k: int) -> Functional:
         """T_k(u_c)."""
+        return self._once((c, k), lambda: self._chebyshev(c, k))
+
+    def tensor(self, beta: MultiIndex) -> Functional:
+        """T_β(u)."""
+        return self._once(("tensor", beta), lambda: self._tensor(beta))
+
+    def weighted(self, factor: Node, beta: MultiIndex) -> Functional:
+        """b(x) T_β(u), b an expression in y alone."""
+        return self._once((factor, beta), lambda: self._weighted(factor, beta))
+
+    def mean(self, factor: Node, beta: MultiIndex) -> Functional:
+        """The mean over tokens of b T_β, value by value of it."""
+
+        def make() -> Functional:
+            f = self.weighted(factor, beta)
+            parts = [self.program.mean(Functional.of({v: 1.0})).scaled(w) for v, w in f.terms]
+            return total(parts).shifted(f.offset)
+
+        return self._once(("mean", factor, beta), make)
+
+    def _once(self, key: object, make: Callable[[], Functional]) -> Functional:
+        if key not in self._known:
+            self._known[key] = make()
+        return self._known[key]
+
+    def _chebyshev(self, c: int, k: int) -> Functional:
         u = self.program.input(c)
         if k == 0:
             return constant(1)
@@ -38,16 +67,14 @@ class Features:
         product = self.program.product(half, self.chebyshev(c, k // 2 + 1))
         return self._bounded(product.scaled(2) + u.scaled(-1), name)
 
-    def tensor(self, beta: MultiIndex) -> Functional:
-        """T_β(u)."""
+    def _tensor(self, beta: MultiIndex) -> Functional:
         out = constant(1)
         for c, k in enumerate(beta):
             if k:
                 out = self._narrow(self.program.product(out, self.chebyshev(c, k)))
         return out
 
-    def weighted(self, factor: Node, beta: MultiIndex) -> Functional:
-        """b(x) T_β(u), b an expression in y alone."""
+    def _weighted(self, factor: Node, beta: MultiIndex) -> Functional:
         own = _own(factor)
         if isinstance(own, Const):
             return self.tensor(beta).scaled(float(own.value))

@@ -72,6 +72,7 @@ def statement(
             least,
         )
     constants: dict[str, Any] = {"prefer": prefer, "blocks": len(compilation.network.blocks), "kernels": []}
+    constants["ideal"] = dict(ideal.constants)
     return Built(
         network=compilation.network,
         route=ideal.route,

@@ -162,16 +162,11 @@ class SumsProgram:
             if feature.constant:
                 parts.append(constant(feature.offset * w * share))
                 continue
-            parts.append(self.mean(feature).scaled(w))
+            parts.append(self.features.mean(channel, beta).scaled(w))
             if others:
                 parts.append(feature.scaled(-w / self.tokens.maximum))
         f = total(parts)
         return f if f.constant else self.program.sum(f, weight_error=error)
-
-    def mean(self, feature: Functional) -> Functional:
-        """The mean over tokens of a functional, value by value of it."""
-        parts = [self.program.mean(Functional.of({v: 1.0})).scaled(w) for v, w in feature.terms]
-        return total(parts).shifted(feature.offset)
 
     # ---- quotients
 

@@ -1,0 +1,55 @@
+"""`construct --as …` and `explain`, through the command line."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from sumformer.cli.app import app
+
+SOURCE = "x**2*mean(y)"
+
+
+def run(*arguments):
+    return CliRunner().invoke(app, [str(a) for a in arguments])
+
+
+def test_a_transformer_is_built_saved_and_explained(tmp_path):
+    built = run(
+        "construct", SOURCE, "-e", 1e-2, "-n", 3, "--as", "transformer", "-o", tmp_path, "--no-report", "--json"
+    )
+    assert built.exit_code == 0, built.output
+    found = json.loads(built.stdout)
+    assert found["attention_layers"] == 1
+    assert found["observed_error"] <= found["certified_error"] <= 1e-2
+    explained = run("explain", tmp_path, "--input", "0.1; 0.5; 0.9", "--picture", tmp_path / "stream.png", "--json")
+    assert explained.exit_code == 0, explained.output
+    data = json.loads(explained.stdout)
+    assert data["violations"] == [] and sum(block["attention"] for block in data["blocks"]) == 1
+    assert (tmp_path / "stream.png").stat().st_size > 1000
+    shown = run("explain", tmp_path)
+    assert shown.exit_code == 0 and "certified" in shown.stdout
+
+
+def test_all_four_in_one_table():
+    found = run("construct", SOURCE, "-e", 1e-1, "-n", 3, "--as", "all", "--prefer", "depth", "--json")
+    assert found.exit_code == 0, found.output
+    rows = json.loads(found.stdout)["rows"]
+    assert [row["architecture"] for row in rows] == ["sumformer", "transformer", "linformer", "performer"]
+    assert all(row["observed_error"] <= row["certified_error"] <= 1e-1 for row in rows)
+    assert [row["attention_layers"] for row in rows] == [0, 1, 1, 1]
+
+
+def test_what_is_refused_says_so_in_the_table():
+    found = run("construct", SOURCE, "-e", 1e-1, "--as", "all")
+    assert found.exit_code == 0, found.output
+    assert "linformer refused" in found.stdout and "certified" in found.stdout
+
+
+@pytest.mark.parametrize("text", ["0.1; a; 0.9", "0.1; 0.2; 7"])
+def test_bad_input_is_one_message(tmp_path, text):
+    run("construct", SOURCE, "-e", 1e-1, "-n", 3, "--as", "transformer", "-o", tmp_path, "--no-report")
+    found = run("explain", tmp_path, "--input", text)
+    assert found.exit_code == 2 and "Traceback" not in found.output
