@@ -66,6 +66,19 @@ def test_a_series_is_one_function():
     assert np.abs(p(t) - (0.5 - t + 0.25 * (2 * t**2 - 1))).max() <= 1e-4
 
 
+def test_values_at_knots_are_enclosed_tightly():
+    from fractions import Fraction
+
+    p = approximate([parse("sin(x)", 1)], 0.0, 3.0, [1e-7]).functions[0]
+    ends, values = p.at_knots(3.0)
+    exact, slope = Fraction(p.start), Fraction(0)
+    for i, bend in enumerate(p.bends):
+        slope += Fraction(bend)
+        exact += slope * (Fraction(ends[i + 1]) - Fraction(ends[i]))
+        assert Fraction(values.lo[i + 1]) <= exact <= Fraction(values.hi[i + 1])
+    assert values.width().max() <= 1e-12
+
+
 def test_the_gap_of_a_wrong_function_is_seen():
     g = parse("exp(x)", 1)
     p = approximate([g], 0.0, 1.0, [1e-3]).functions[0]

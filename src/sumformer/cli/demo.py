@@ -106,7 +106,8 @@ def _race(construction: Construction, n: int, queries: int = 500) -> dict[str, A
     y = construction(x)
     network = time.perf_counter() - start
     start = time.perf_counter()
-    exact = construction.target(x[:, :queries], sources=x)
+    f: Any = construction.target
+    exact = f(x[:, :queries], sources=x)
     pairwise = (time.perf_counter() - start) * n / queries
     return {
         "n": n,

@@ -62,7 +62,15 @@ def through(ends: FloatArray, values: FloatArray) -> PiecewiseLinear:
 
 
 def _prefix(values: FloatArray) -> Interval:
-    """Enclosures of Σ_{j ≤ i} values_j: the running sum errs by ≤ Σ_j u|s_j|, the s_j the partial sums."""
-    sums = np.cumsum(values)
-    slack = np.cumsum(np.abs(sums)) * 2.0**-51 + 2.0**-1000
-    return Interval(sums - slack, sums + slack)
+    """Enclosures of Σ_{j ≤ i} values_j by blocks of √m: a running sum errs by ≤ Σ_j u|s_j|, the s_j its partial sums."""
+    size = max(1, int(np.ceil(np.sqrt(values.size))))
+    blocks = np.zeros(-(-values.size // size) * size)
+    blocks[: values.size] = values
+    inner = np.cumsum(blocks.reshape(-1, size), axis=1)
+    within = np.cumsum(np.abs(inner), axis=1)
+    ends = np.cumsum(inner[:, -1])
+    before = np.append(0.0, np.cumsum(within[:, -1] + np.abs(ends))[:-1])
+    sums = np.append(0.0, ends[:-1])[:, None] + inner
+    slack = (before[:, None] + within + np.abs(sums)) * 2.0**-52 + 2.0**-1000
+    low, high = ((sums + side * slack).reshape(-1)[: values.size] for side in (-1, 1))
+    return Interval(np.nextafter(low, -np.inf), np.nextafter(high, np.inf))

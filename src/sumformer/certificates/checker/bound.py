@@ -17,7 +17,7 @@ from sumformer.targets.tree import Binary, Reduce, Slice, Token
 SAFETY = 1 + 1e-9  # covers the float64 rounding of the bound's own positive formulas (some thousand operations)
 
 
-class _Evaluation:
+class Evaluation:
     """N's evaluation of the target, on cells: reductions inner first, then the expression."""
 
     def __init__(self, p: Pass) -> None:
@@ -67,7 +67,7 @@ def bound(p: Pass) -> float:
     """The largest error, after the rounding to the type of the result."""
     with np.errstate(all="ignore"):
         worst = 0.0
-        for value in _Evaluation(p).result():
+        for value in Evaluation(p).result():
             error = value.error
             if p.arithmetic.u and p.arithmetic.output is not None:
                 u, tiny, huge = p.arithmetic.output

@@ -131,7 +131,7 @@ def _parts(setting: Setting, errors: list[KernelError]) -> Parts:
     exact, rounded = Arithmetic.exact(), Arithmetic.named(net.arithmetic)
     remainders, totals = tuple(e.remainder for e in errors), tuple(e.total for e in errors)
     first = second = third = 0.0
-    for piece in _counts(net, setting.tokens):
+    for piece in token_pieces(net, setting.tokens):
         part = replace(setting, tokens=piece)
         first = max(first, bound(Pass(part, exact, remainders, (0.0,) * len(left_out))))
         second = max(first, second, bound(Pass(part, exact, totals, left_out)))
@@ -139,7 +139,7 @@ def _parts(setting: Setting, errors: list[KernelError]) -> Parts:
     return first, second - first, math.nextafter(third - second, math.inf)
 
 
-def _counts(net: Network, tokens: Tokens) -> list[Tokens]:
+def token_pieces(net: Network, tokens: Tokens) -> list[Tokens]:
     """The numbers of tokens in pieces [m, 2m] where the target has true sums: their size and error grow with n."""
     if not any(r.node.kind in ("sum", "sum_others") for r in net.reductions):
         return [tokens]

@@ -75,7 +75,7 @@ def check(directory: str | Path) -> Verification:
 
 def _prove(f: Target, net: Polynomial, weights: Floats, recorded: Constants, c: Certificate) -> tuple[Parts, list[str]]:
     """The three parts of B', and what is wrong with the recorded constants and the claimed terms."""
-    maxima = _maxima(f, net, recorded)
+    maxima = proved_maxima(f, net, recorded)
     first = remainder(recorded.own, recorded.others, net.m, recorded.rhos, maxima)
     if not first <= c.total:  # the rest would not help
         return (first, 0.0, 0.0), [*_too_much(c, (first, 0.0, 0.0))]
@@ -88,7 +88,7 @@ def _prove(f: Target, net: Polynomial, weights: Floats, recorded: Constants, c: 
     return parts, failures + _too_much(c, parts)
 
 
-def _maxima(f: Target, net: Polynomial, recorded: Constants) -> tuple[float, ...]:
+def proved_maxima(f: Target, net: Polynomial, recorded: Constants) -> tuple[float, ...]:
     """M of each coordinate of x, then of y where there are others."""
     out = []
     for v, (rho, claimed) in enumerate(zip(recorded.rhos, recorded.maxima, strict=True)):

@@ -78,12 +78,13 @@ def read_polynomial(folder: Path) -> Polynomial:
     path = folder / CONFIG_FILE
     _check_size(path, MAX_JSON)
     try:
-        return _polynomial(json.loads(path.read_text(encoding="utf-8")))
+        return polynomial_of(json.loads(path.read_text(encoding="utf-8")))
     except (OSError, ValueError, TypeError, KeyError, RecursionError, ZeroDivisionError, OverflowError) as error:
         raise FileFormatError(path, f"does not describe a network ({type(error).__name__}: {error})") from error
 
 
-def _polynomial(data: Any) -> Polynomial:
+def polynomial_of(data: Any) -> Polynomial:
+    """The polynomial that a configuration describes."""
     _keys(data, _KEYS)
     d, n, width = (_integer(data[key]) for key in ("d", "tokens", "width"))
     if not (1 <= d <= 8 and 1 <= n <= MAX_TOKENS and 1 <= width <= 1024):

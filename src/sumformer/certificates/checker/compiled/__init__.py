@@ -1,0 +1,1 @@
+"""The checker of `CompiledTransformer`: sup |f − N| ≤ |f − S| + |S − program| + |program − N|, from the saved files."""

@@ -1,0 +1,296 @@
+"""config.json and model.safetensors of a `CompiledTransformer`: a value of the right type, or a `FileFormatError`."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sumformer.certificates.checker.files import CONFIG_FILE, MAX_JSON, read_weights
+from sumformer.certificates.checker.interval import Floats
+from sumformer.errors import FileFormatError, SumformerError
+from sumformer.targets.node import Node
+from sumformer.targets.parser import parse
+
+Tensors = Mapping[str, NDArray[Any]]
+OPS = ("input", "mean", "function", "product", "sum")
+KINDS = ("identity", "clear", "function", "square", "product")
+MAX_BLOCKS = 4096
+MAX_WIDTH = 2**20
+MAX_UNITS = 2**24
+
+
+@dataclass(frozen=True)
+class Functional:
+    """t = Σ w v + offset."""
+
+    terms: tuple[tuple[str, float], ...]
+    offset: float
+
+
+@dataclass(frozen=True)
+class Value:
+    """One value of the ideal program, and where the stream holds it from block `ready` on."""
+
+    name: str
+    op: str
+    of: tuple[Functional, ...]
+    expression: Node | None
+    coordinate: int
+    at: int
+    ready: int
+    error: float
+    range: tuple[float, float]
+    because: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Entry:
+    """Hidden units first … end − 1 of a block, where they write, and their share of b_2."""
+
+    block: int
+    first: int
+    end: int
+    writes: tuple[int, ...]
+    constants: Mapping[int, float]
+
+
+@dataclass(frozen=True)
+class Gadget:
+    kind: str
+    values: tuple[str, ...]
+    ranges: tuple[tuple[float, float], ...]
+    stages: tuple[tuple[Entry, ...], ...]
+
+
+@dataclass(frozen=True)
+class Layer:
+    """FC of one block: entries (row, column, weight) of W_1 and W_2, sorted, and the biases."""
+
+    rows_1: NDArray[np.int64]
+    columns_1: NDArray[np.int64]
+    values_1: Floats
+    b_1: Floats
+    rows_2: NDArray[np.int64]
+    columns_2: NDArray[np.int64]
+    values_2: Floats
+    b_2: Floats
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """Everything of the folder but the certificate."""
+
+    d: int
+    width: int
+    outputs: int
+    centre: tuple[Fraction, ...]
+    radius: tuple[Fraction, ...]
+    attention: Mapping[str, Any]
+    attention_block: int
+    sources: tuple[int, ...]
+    targets: tuple[int, ...]
+    source_names: tuple[str, ...]
+    mean_names: tuple[str, ...]
+    values: tuple[Value, ...]
+    gadgets: tuple[Gadget, ...]
+    read_out: tuple[Functional, ...]
+    tokens: int | None
+    ideal: Mapping[str, Any]
+    layers: tuple[Layer, ...]
+    tensors: Tensors
+
+
+def read_compiled(folder: Path) -> Compiled:
+    path = folder / CONFIG_FILE
+    tensors = read_weights(folder)
+    try:
+        if path.stat().st_size > MAX_JSON:
+            raise ValueError(f"it has more than {MAX_JSON} bytes")
+        return _compiled(json.loads(path.read_text(encoding="utf-8")), tensors)
+    except SumformerError as error:
+        raise FileFormatError(path, f"does not describe a compiled network ({error})") from error
+    except (OSError, ValueError, TypeError, KeyError, IndexError, RecursionError, ZeroDivisionError, OverflowError) as e:
+        raise FileFormatError(path, f"does not describe a compiled network ({type(e).__name__}: {e})") from e
+
+
+def _compiled(data: Any, tensors: Tensors) -> Compiled:
+    _keys(data, {"type", "read_in", "blocks", "read_out", "ideal", "ledger", "arithmetic"})
+    if data["type"] != "CompiledTransformer" or data["arithmetic"] != "float64":
+        raise ValueError("expected a CompiledTransformer in float64")
+    ledger = data["ledger"]
+    _keys(ledger, {"centre", "radius", "values", "gadgets", "attention", "outputs", "tokens"})
+    d, width = _integer(data["read_in"]["in_features"], 1, 64), _integer(data["read_in"]["out_features"], 1, MAX_WIDTH)
+    outputs = _integer(data["read_out"]["out_features"], 1, 4096)
+    for layer, shape, bias in ((data["read_in"], (d, width), True), (data["read_out"], (width, outputs), False)):
+        wanted = {"type": "torch.Linear", "in_features": shape[0], "out_features": shape[1], "bias": bias}
+        if layer != wanted:
+            raise ValueError(f"expected {wanted}, got {layer}")
+    if data["blocks"].keys() != {"type", "modules"} or data["blocks"]["type"] != "torch.Sequential":
+        raise ValueError("expected a sequence of blocks")
+    blocks = data["blocks"]["modules"]
+    if not isinstance(blocks, list) or not 1 <= len(blocks) <= MAX_BLOCKS:
+        raise ValueError(f"expected 1 to {MAX_BLOCKS} blocks")
+    place = ledger["attention"]
+    _keys(place, {"block", "values", "means", "from", "to"})
+    at = _integer(place["block"], 0, len(blocks) - 1)
+    for k, block in enumerate(blocks):
+        _block(block, k == at, width)
+    names: dict[str, None] = {}
+    values = tuple(_value(v, names, d, width, len(blocks)) for v in ledger["values"])
+    sources, targets = (tuple(_integer(c, 1, width - 1) for c in place[key]) for key in ("from", "to"))
+    means = tuple(place["means"]), tuple(place["values"])
+    if not len(means[0]) == len(means[1]) == len(sources) == len(targets) == len(set(targets)):
+        raise ValueError("attention: expected as many values as means and coordinates, all different")
+    if not all(name in names for name in (*means[0], *means[1])):
+        raise ValueError("attention: it names a value that does not exist")
+    tokens = None if ledger["tokens"] is None else _integer(ledger["tokens"], 1, 2**30)
+    layers = tuple(_layer(block["feed_forward"], tensors, k, width) for k, block in enumerate(blocks))
+    gadgets = tuple(_gadget(g, names, width, layers) for g in ledger["gadgets"])
+    return Compiled(
+        d=d,
+        width=width,
+        outputs=outputs,
+        centre=tuple(_fraction(v) for v in ledger["centre"]),
+        radius=tuple(_fraction(v) for v in ledger["radius"]),
+        attention=blocks[at]["attention"],
+        attention_block=at,
+        sources=sources,
+        targets=targets,
+        source_names=means[1],
+        mean_names=means[0],
+        values=values,
+        gadgets=gadgets,
+        read_out=tuple(_functional(f, names) for f in ledger["outputs"]),
+        tokens=tokens,
+        ideal=data["ideal"],
+        layers=layers,
+        tensors=tensors,
+    )
+
+
+def _block(block: Any, attends: bool, width: int) -> None:
+    _keys(block, {"type", "attention", "feed_forward", "attention_norm", "feed_forward_norm", "dropout"})
+    bare = block["attention_norm"] is None and block["feed_forward_norm"] is None and block["dropout"] == 0
+    if block["type"] != "Block" or not bare:
+        raise ValueError("a block is not X + FC(X + Att(X)) and nothing else")
+    if not attends and block["attention"] != {"type": "Zero"}:
+        raise ValueError("a block beside the attention's has an attention of its own")
+
+
+def _value(data: Any, names: dict[str, None], d: int, width: int, blocks: int) -> Value:
+    name, op = data["name"], data["op"]
+    if not isinstance(name, str) or name in names or not name or op not in OPS:
+        raise ValueError(f"values: {name!r} is not a new name, or {op!r} no operation")
+    of: tuple[Functional, ...] = ()
+    if op == "mean":
+        of = (Functional(((data["of"], 1.0),), 0.0),)
+        if data["of"] not in names:
+            raise ValueError(f"values: {name} averages what does not exist before it")
+    elif op == "product":
+        a, b = data["of"]
+        of = (_functional(a, names), _functional(b, names))
+    elif op != "input":
+        of = (_functional(data["of"], names),)
+    expression = parse(data["expression"], 1) if op == "function" else None
+    if expression is not None and expression.width != 1:
+        raise ValueError(f"values: the expression of {name} is not a number")
+    low, high = (_number(v) for v in data["range"])
+    because = data.get("because", {})
+    if not isinstance(because, dict):
+        raise ValueError(f"values: expected an object in because of {name}")
+    names[name] = None
+    coordinate = _integer(data["coordinate"], 0, d - 1) if op == "input" else -1
+    at, ready = _integer(data["at"], -1, width - 1), _integer(data["from"], 0, blocks)
+    return Value(name, op, of, expression, coordinate, at, ready, _number(data["error"]), (low, high), because)
+
+
+def _functional(data: Any, names: Mapping[str, None]) -> Functional:
+    _keys(data, {"of", "weights", "offset"})
+    if len(data["of"]) != len(data["weights"]) or not all(name in names for name in data["of"]):
+        raise ValueError("a functional has other weights than values, or values that do not exist before it")
+    if len(set(data["of"])) != len(data["of"]):
+        raise ValueError("a functional names a value twice")
+    terms = tuple(zip(data["of"], map(_number, data["weights"]), strict=True))
+    return Functional(terms, _number(data["offset"]))
+
+
+def _gadget(data: Any, names: Mapping[str, None], width: int, layers: tuple[Layer, ...]) -> Gadget:
+    if data["kind"] not in KINDS or not all(name in names for name in data["values"]):
+        raise ValueError(f"gadgets: unknown kind {data['kind']!r} or value")
+    ranges = tuple((_number(low), _number(high)) for low, high in data.get("ranges", []))
+    stages = tuple(tuple(_entry(e, width, layers) for e in stage) for stage in data["stages"])
+    return Gadget(data["kind"], tuple(data["values"]), ranges, stages)
+
+
+def _entry(data: Any, width: int, layers: tuple[Layer, ...]) -> Entry:
+    _keys(data, {"block", "units", "writes", "constants"})
+    block = _integer(data["block"], 0, len(layers) - 1)
+    first, end = (_integer(v, 0, len(layers[block].b_1)) for v in data["units"])
+    if first > end:
+        raise ValueError("gadgets: units end before they begin")
+    writes = tuple(_integer(int(c), 1, width - 1) for c in data["writes"])
+    constants = {_integer(int(c), 1, width - 1): _number(v) for c, v in data["constants"].items()}
+    return Entry(block, first, end, writes, constants)
+
+
+def _layer(data: Any, tensors: Tensors, k: int, width: int) -> Layer:
+    _keys(data, {"type", "d_model", "d_hidden", "nonzero_1", "nonzero_2"})
+    hidden = _integer(data["d_hidden"], 1, MAX_UNITS)
+    if data["type"] != "SparseFeedForward" or data["d_model"] != width:
+        raise ValueError(f"block {k}: expected a SparseFeedForward of the stream's width")
+    prefix = f"blocks.{k}.feed_forward."
+    parts = [_matrix(tensors, prefix, i, data[f"nonzero_{i}"], shape) for i, shape in ((1, (hidden, width)), (2, (width, hidden)))]
+    b_1, b_2 = tensor(tensors, f"{prefix}b_1", (hidden,)), tensor(tensors, f"{prefix}b_2", (width,))
+    return Layer(*parts[0], b_1, *parts[1], b_2)
+
+
+def _matrix(tensors: Tensors, prefix: str, i: int, count: Any, shape: tuple[int, int]) -> tuple[Any, Any, Floats]:
+    place = tensors[f"{prefix}place_{i}"]
+    values = tensor(tensors, f"{prefix}value_{i}", (_integer(count, 0, 2**28),))
+    if place.dtype != np.int32 or place.shape != (2, len(values)):
+        raise ValueError(f"{prefix}place_{i}: expected int32 of shape (2, {len(values)})")
+    rows, columns = place.astype(np.int64)
+    if len(values) and not (place.min() >= 0 and rows.max() < shape[0] and columns.max() < shape[1]):
+        raise ValueError(f"{prefix}place_{i}: an entry lies outside the matrix")
+    if not bool((np.diff(rows * shape[1] + columns) > 0).all()):
+        raise ValueError(f"{prefix}place_{i}: expected entries in ascending order, each once")
+    return rows, columns, values
+
+
+def tensor(tensors: Tensors, name: str, shape: tuple[int, ...]) -> Floats:
+    """A finite float64 tensor of this shape."""
+    found = tensors[name]
+    if found.dtype != np.float64 or found.shape != shape or not bool(np.isfinite(found).all()):
+        raise ValueError(f"weights: {name} should be finite float64 of shape {shape}")
+    return found
+
+
+def _integer(value: Any, low: int, high: int) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
+        raise ValueError(f"expected an integer from {low} to {high}, got {value!r}")
+    return value
+
+
+def _number(value: Any) -> float:
+    if not isinstance(value, int | float) or isinstance(value, bool) or not math.isfinite(value):
+        raise ValueError(f"expected a finite number, got {value!r}")
+    return float(value)
+
+
+def _fraction(value: Any) -> Fraction:
+    if not isinstance(value, str) or len(value) > 5000 or "e" in value.lower():
+        raise ValueError("expected an exact number p/q as a string")
+    return Fraction(value)
+
+
+def _keys(data: Any, keys: set[str]) -> None:
+    if not isinstance(data, dict) or data.keys() != keys:
+        raise ValueError(f"expected an object with the keys {', '.join(sorted(keys))}")
