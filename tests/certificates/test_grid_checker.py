@@ -1,4 +1,4 @@
-"""check of a `GridSumformer`, plain and with positions: honest files verify, changed ones do not; the parts are right."""
+"""check of a `GridSumformer`, plain and with positions: honest files verify, changed ones do not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Squares, products, quotients and the exact gadgets: the proved error holds, is attained, and follows the preference."""
+"""Squares, products, quotients, exact gadgets: the proved error holds, is attained, and follows the preference."""
 
 from __future__ import annotations
 
@@ -95,10 +95,13 @@ def test_tables_are_exact_off_the_ramps():
     cell = torch.bucketize(t, torch.tensor(edges, dtype=torch.float64), right=True)
     off = torch.stack([(t - e).abs() > ramp / 2 for e in edges]).all(0)
     assert torch.allclose(got[off], torch.tensor(heights, dtype=torch.float64)[cell][off], atol=1e-12)
-    assert got.min() >= -2 - 1e-12 and got.max() <= 3 + 1e-12
+    assert got.min() >= -2 - 1e-12
+    assert got.max() <= 3 + 1e-12
     up = ResidualGadget(step({"a": 1.0}, 0.0, 0.0, 1.0, 0.5, 0.01, "out"), ["a"], "out")(t[:, None])
-    assert up[0] == 0 and up[-1] == pytest.approx(1)
+    assert up[0] == 0
+    assert up[-1] == pytest.approx(1)
     hill = ResidualGadget(bump({"a": 1.0}, 0.0, 0.0, 1.0, (0.3, 0.6), 0.01, "out"), ["a"], "out")(t[:, None])
-    assert hill[4500] == pytest.approx(1) and abs(hill[-1]) < 1e-12
+    assert hill[4500] == pytest.approx(1)
+    assert abs(hill[-1]) < 1e-12
     with pytest.raises(InputError, match="do not meet"):
         look_up({"a": 1.0}, 0.0, 0.0, 1.0, [0.5, 0.505], [0.0, 1.0, 2.0], 0.01, "out")

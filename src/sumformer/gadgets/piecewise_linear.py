@@ -62,7 +62,7 @@ def through(ends: FloatArray, values: FloatArray) -> PiecewiseLinear:
 
 
 def _prefix(values: FloatArray) -> Interval:
-    """Enclosures of Σ_{j ≤ i} values_j by blocks of √m: a running sum errs by ≤ Σ_j u|s_j|, the s_j its partial sums."""
+    """Enclosures of Σ_{j ≤ i} values_j by blocks of √m; a running sum errs by ≤ Σ_j u|s_j|, s_j its parts."""
     size = max(1, int(np.ceil(np.sqrt(values.size))))
     blocks = np.zeros(-(-values.size // size) * size)
     blocks[: values.size] = values

@@ -39,7 +39,7 @@ def export_onnx(
     except ImportError:
         raise MissingDependencyError("onnx and onnxscript", "export to ONNX", "onnx") from None
     x = example[:1, :1].expand(*_TRACED, *example.shape[2:]).clone()
-    sizes = {0: torch.export.Dim("batch"), 1: torch.export.Dim("n", max=MAX_TOKENS)}
+    sizes = {0: torch.export.Dim("batch"), 1: torch.export.Dim("n", max=MAX_TOKENS if is_causal else None)}
     first = next(iter(inspect.signature(module.forward).parameters))
     keywords: dict[str, Any] = {"is_causal": True} if is_causal else {}
     shapes: dict[str, Any] = {first: sizes} | dict.fromkeys(keywords)

@@ -1,4 +1,4 @@
-"""Random small targets of the kinds that are compiled: polynomials, elementary functions of means, normalised kernels."""
+"""Random small targets of the kinds that are compiled: polynomials, functions of means, normalised kernels."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ Monomial = tuple[tuple[int, ...], tuple[tuple[int, int], ...], int]  # α, ((ato
 Terms = dict[Monomial, fmpq]
 MAX_WORK = 20_000_000
 NEAR = 1e-6  # arguments that differ by less, relatively, are compared; the difference is paid for
-UP = 1 + 1e-9
+UP = 1 + 1e-14  # covers the few roundings of each bound
 
 
 @dataclass(frozen=True)

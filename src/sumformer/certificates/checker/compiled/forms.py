@@ -132,7 +132,7 @@ class Forms:
             return Element(outside, error * UP, range)
         near = self.atoms.nearest("inverse of", D)
         distance = near[1] if near else 0.0
-        weight = self.atoms.mass({m: c / factor / factor for m, c in outside.items()})  # |b| = |D| · weight
+        weight = self.atoms.mass({(self.atoms.zero, shared, exponent): 1 / factor})  # |b| ≤ |D| · weight
         pad = b.error + distance * weight
         self._not_lost(pad, b)
         low = float(b.range.mignitude) - pad

@@ -25,7 +25,7 @@ from sumformer.certificates.checker.symmetric.files import Constants, Integers
 from sumformer.certificates.checker.symmetric.node_values import NodeValues, types
 from sumformer.certificates.checker.symmetric.orbits import apply, arrangements, largest_state, members, rank
 
-BUFFER = 2**23  # numbers in the largest state
+BUFFER = 2**20  # numbers in the largest state
 _ENTRY = 2.0**-50  # of a stored cosine and two roundings
 
 

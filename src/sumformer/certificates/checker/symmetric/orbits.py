@@ -14,7 +14,7 @@ import numpy as np
 from sumformer.certificates.checker.interval import Floats
 from sumformer.certificates.checker.symmetric.files import Integers
 
-BUFFER = 2**22  # numbers
+BUFFER = 2**16  # numbers: small enough for a processor's cache
 Step = Callable[[Floats, int], None]
 
 

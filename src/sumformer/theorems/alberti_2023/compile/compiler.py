@@ -66,9 +66,10 @@ class Ideal:
 
 @dataclass(frozen=True)
 class Parts:
-    """|S − N|: φ gadgets, ψ gadgets, rounding."""
+    """|S − N|: φ gadgets, sum head, ψ gadgets, rounding."""
 
     phi: float
+    head: float
     psi: float
     rounding: float
 
@@ -160,10 +161,11 @@ def compile_network(
         counted.read_in = [
             float((abs(a) + abs(b)) / r) for a, b, r in zip(f.box.lower, f.box.upper, f.box.radius, strict=True)
         ]
-        found = counted.local()
+        head_error = counted.of_head()
+        found = counted.local() + head_error
         actual = _actual(realised, len(local))
         if bool(np.all(budget.errors(actual + found) <= errors)) and rounding.any():
-            parts = _parts(budget, actual, found)
+            parts = _parts(budget, actual, head_error, found)
             complete = budget.errors(actual + found)
             network = to_network(assembly, realised, f.box, head, ideal.module, complete, tokens)
             return Compilation(network.eval().requires_grad_(False), parts)
@@ -179,13 +181,14 @@ def _actual(realised: Sequence[Realised], count: int) -> FloatArray:
     return out
 
 
-def _parts(budget: Budget, actual: FloatArray, rounding: FloatArray) -> Parts:
-    """The bound with φ's gadgets alone, with all gadgets, and with rounding; as differences."""
+def _parts(budget: Budget, actual: FloatArray, head: FloatArray, rounding: FloatArray) -> Parts:
+    """The bound with φ's gadgets alone, then with the head, with all gadgets, and with rounding; as differences."""
     averaged = _feeds_means(budget)
     phi = budget.bound(np.where(averaged, actual, 0.0))
-    gadgets = max(budget.bound(actual), phi)
+    summed = max(budget.bound(np.where(averaged, actual, 0.0) + head), phi)
+    gadgets = max(budget.bound(actual + head), summed)
     total = max(budget.bound(actual + rounding), gadgets) + _read_out_rounding(budget)
-    return Parts(phi, gadgets - phi, total - gadgets)
+    return Parts(phi, summed - phi, gadgets - summed, total - gadgets)
 
 
 def _read_out_rounding(budget: Budget) -> float:

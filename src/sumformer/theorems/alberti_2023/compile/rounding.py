@@ -61,7 +61,7 @@ class Rounding:
                 out[v.index] += 8 * U * size
             out[v.index] += v.weight_error
             if v.op == "mean":
-                out[v.index] += self.head * U * 1.01 * v.size + self._left(place(v.index))
+                out[v.index] += self._left(place(v.index))
             elif v.index not in s.into:
                 c = self.layout.coordinate[place(v.index)]
                 blocks = range(s.first_write[v.index], s.ready[v.index])
@@ -69,6 +69,14 @@ class Rounding:
         for i, r in enumerate(self.realised):
             if r.gadget.workspace:
                 out[r.values[0]] += self._workspace(i, r)
+        return out
+
+    def of_head(self) -> FloatArray:
+        """What the sum over tokens adds to each mean."""
+        out = np.zeros(len(self.budget.program.values))
+        for v in self.budget.used:
+            if v.op == "mean":
+                out[v.index] = self.head * U * 1.01 * v.size
         return out
 
     def input_size(self, c: int) -> float:

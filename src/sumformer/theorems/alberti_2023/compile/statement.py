@@ -64,10 +64,11 @@ def statement(
     terms = (*ideal.approximation, *_terms(compilation.parts, epsilon, approximation, architecture))
     total = sum(t.bound for t in terms)
     if not total <= epsilon:
-        least = 3 * compilation.parts.rounding
+        alone = compilation.parts.rounding + compilation.parts.head
+        least = 3 * alone
         many = [f"most of it from sums over up to n = {f.tokens.maximum} tokens: --tokens any..100000 has less"]
         raise RefusedError(
-            f"ε = {epsilon:g} is not reachable in float64: rounding alone is {compilation.parts.rounding:.2g}",
+            f"ε = {epsilon:g} is not reachable in float64: rounding alone is {alone:.2g}",
             [f"reachable here: ε ≈ {least:.2g}", *(many if f.tokens.maximum > 10**6 else [])],
             least,
         )
@@ -88,10 +89,11 @@ def statement(
 def _terms(parts: Parts, epsilon: float, approximation: float, architecture: str) -> tuple[ErrorTerm, ...]:
     gadgets = (parts.phi + parts.psi) * SLACK
     room = epsilon * (1 - 1e-9) - approximation - gadgets
-    rounding = max(min(ROUNDING_SLACK * parts.rounding, room), parts.rounding)
+    share = max(min(ROUNDING_SLACK, room / max(parts.rounding + parts.head, 1e-300)), 1.0)
     found = (
         ErrorTerm("φ gadgets", "proved", parts.phi * SLACK),
+        ErrorTerm("sum head", "rounding", parts.head * share),
         ErrorTerm("ψ gadgets", "proved", parts.psi * SLACK),
-        ErrorTerm("rounding and sum head", "rounding", rounding),
+        ErrorTerm("rounding", "rounding", parts.rounding * share),
     )
     return tuple(t for t in found if t.bound > 0)
