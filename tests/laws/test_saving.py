@@ -167,7 +167,7 @@ def test_what_cannot_be_described_is_not_written(tmp_path):
 
 def test_nothing_in_the_source_can_unpickle():
     forbidden_modules = {"pickle", "cPickle", "_pickle", "dill", "cloudpickle", "joblib", "shelve", "marshal"}
-    forbidden_calls = {"torch.load", "torch.save", "torch.jit.load", "np.load", "numpy.load"}
+    forbidden_calls = {"torch.load", "torch.save", "torch.jit.load"}
     found = []
     for path in SOURCE.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
@@ -176,4 +176,7 @@ def test_nothing_in_the_source_can_unpickle():
             found += [(path.name, name) for name in names if name.split(".")[0] in forbidden_modules]
             if isinstance(node, ast.Attribute) and ast.unparse(node) in forbidden_calls:
                 found.append((path.name, ast.unparse(node)))
+            if isinstance(node, ast.Call) and ast.unparse(node.func) in ("np.load", "numpy.load"):
+                safe = any(k.arg == "allow_pickle" and ast.unparse(k.value) == "False" for k in node.keywords)
+                found += [] if safe else [(path.name, ast.unparse(node))]
     assert found == []

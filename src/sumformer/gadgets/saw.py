@@ -38,7 +38,7 @@ class Shape:
         m, layers = self.pieces, self.layers
         if layers < 2:
             return m * layers * (reads + 2)
-        return m * (reads + 3) + (layers - 2) * 4 * m + 3 * m + 1
+        return m * (reads + 3) + (layers - 2) * 4 * m + 3 * m + 3
 
 
 def saw(pieces: int) -> PiecewiseLinear:

@@ -14,6 +14,8 @@ from sumformer.gadgets.piecewise_linear import PiecewiseLinear
 from sumformer.gadgets.saw import Prefer, Shape, choose, chords, saw
 from sumformer.gadgets.units import Gadget, Units, units_of
 
+MARGIN = 2.0**-6
+
 
 def branch(
     reads: Mapping[str, float],
@@ -41,9 +43,15 @@ def branch(
         if not last:
             functions[workspace] = wave if first else wave.plus_slope(-1.0)
         elif not first:
-            functions[workspace] = PiecewiseLinear(wave.knots, np.zeros(shape.pieces), 0.0).plus_slope(-1.0)
+            functions = {place: _earlier(out, 0.0), workspace: _earlier(wave.scaled(0.0), -1.0)}
         groups.append(units_of(reads if first else {workspace: 1.0}, offset if first else 0.0, functions))
     return tuple(groups)
+
+
+def _earlier(p: PiecewiseLinear, slope: float) -> PiecewiseLinear:
+    """P + slope·t for t ≥ −MARGIN, by one knot more: a workspace is cleared even where an error left it below 0."""
+    knots, bends = np.append(-MARGIN, p.knots), np.append(slope, p.bends)
+    return PiecewiseLinear(knots, bends, p.start - slope * MARGIN)
 
 
 def square(

@@ -36,7 +36,7 @@ ledger["gadgets"]              every hidden unit of every block belongs to exact
   function   one stage, one entry: g(t) for each value, |error| ≤ δ on its range
   square     L stages of one entry, P = (t − lo)/(hi − lo) ∈ [0, 1] in the first; the saw network of `gadgets/saw.py`
              with M units: chords of P² to the value, the M-saw to a workspace coordinate, which later stages read,
-             overwrite, and the last one clears
+             overwrite, and the last one clears, by one unit more, for what lies above −2^{−6}
   product    two such entries per stage, P = (p + 1)/2 of p = ((a − a_0)/A ± (b − b_0)/B)/2, a_0 ± A and b_0 ± B the
              ranges; or one unit (a_0 b + b_0 a − a_0 b_0, the rest is within δ), or no stage at all
 ledger["attention"]            {"block", "values", "means": [names], "from", "to": [coordinates]}: row i of W_V reads

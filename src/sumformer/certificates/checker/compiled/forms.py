@@ -204,6 +204,8 @@ class Forms:
             both = self.add(self.positive(v), self.positive(self.neg(v)))
             return self._within(both, INTERVALS.function("abs", v.range))
         range = INTERVALS.function(fn, v.range)
+        if v.terms.keys() <= {self.atoms.one} and not v.error:
+            return self._number(fn, v.terms.get(self.atoms.one, ZERO))
         if fn == "exp":
             return self._exponential(v, range)
         near = self.atoms.nearest(fn, v.terms)
@@ -216,8 +218,16 @@ class Forms:
                 self._logs[near[0]] = Element(v.terms, 0.0, widened(v.range, v.error))
         return self._atom(near[0], error * UP, range)
 
+    def _number(self, fn: str, at: fmpq) -> Element:
+        """fn of a constant: a number, within the error of its enclosure."""
+        found = INTERVALS.function(fn, INTERVALS.const(Fraction(int(at.numerator), int(at.denominator))))
+        middle = float(found.lo + found.hi) / 2
+        error = max(float(found.hi) - middle, middle - float(found.lo)) * UP
+        return Element({self.atoms.one: rational(middle)} if middle else {}, error, found)
+
     def _exponential(self, v: Element, range: Interval) -> Element:
-        pulled, rest = self.const(Fraction(1)), dict(v.terms)
+        rest = dict(v.terms)
+        pulled = self._number("exp", rest.pop(self.atoms.one, ZERO))
         for m, c in v.terms.items():
             single = m[1][0][0] if m[0] == self.atoms.zero and not m[2] and len(m[1]) == 1 and m[1][0][1] == 1 else -1
             if single in self._logs and c.denominator == 1 and abs(int(c.numerator)) <= 64:

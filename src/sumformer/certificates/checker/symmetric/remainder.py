@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sumformer.certificates.checker.interval import Floats, Interval, IntervalOperations, from_fraction
 from sumformer.certificates.checker.rectangle import Rectangle, finite_modulus, rectangle
@@ -83,9 +84,9 @@ class TokenEllipse:
                 raise Unproved(f"ellipses: |f| exceeds {goal:.6g} for ρ = {self.rho} in {self.name}")
             if spent + 2 * int(over.sum()) > BUDGET:
                 return max(settled, float(bounds.max()))
-            low, high = low[over], high[over]
+            low, high, lost = low[over], high[over], ~np.isfinite(bounds[over])
             if len(low):
-                low, high = self.near(*self.halves(low, high))
+                low, high = self.near(*self.halves(low, high, lost))
         return settled
 
     def exceeds(self, low: Floats, high: Floats, goal: float) -> bool:
@@ -118,8 +119,12 @@ class TokenEllipse:
         both = np.unique(np.concatenate([low, high], axis=1), axis=0)
         return both[:, : low.shape[1]].copy(), both[:, low.shape[1] :].copy()
 
-    def halves(self, low: Floats, high: Floats) -> tuple[Floats, Floats]:
-        """Both halves across the side that alone, the other sides at their middle, leaves |g| widest."""
+    def halves(self, low: Floats, high: Floats, lost: NDArray[np.bool_]) -> tuple[Floats, Floats]:
+        """Both halves across the widest of the sides that alone, the others at their middle, leave g widest.
+
+        Where g is `lost`, not shown to be analytic, even with all real coordinates at their middle: a side of the
+        complex coordinate.
+        """
         rows, sides = np.arange(len(low)), low.shape[1]
         middle = (low + high) / 2
         alone_low, alone_high = np.repeat(middle[None], sides, axis=0), np.repeat(middle[None], sides, axis=0)
@@ -129,11 +134,21 @@ class TokenEllipse:
         relative = (high - low) / np.array([*([2.0] * (sides - 1)), self.b])
         relative[:, self.complex] /= self.a
         wide = (bounds >= 0.7 * bounds.max(axis=0)).T
+        wide[self._lost_by_itself(low, high, lost)] = np.isin(np.arange(sides), (self.complex, sides - 1))
         side = np.argmax(np.where(wide, relative, 0.0), axis=1)
         cut = middle[rows, side]
         first_high, second_low = high.copy(), low.copy()
         first_high[rows, side], second_low[rows, side] = cut, cut
         return np.concatenate([low, second_low]), np.concatenate([first_high, high])
+
+    def _lost_by_itself(self, low: Floats, high: Floats, lost: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Where the complex coordinate alone, the real ones at their middle, is enough to lose g."""
+        out, middle = lost.copy(), (low + high) / 2
+        first, last = middle[lost], middle[lost].copy()
+        for side in (self.complex, -1):
+            first[:, side], last[:, side] = low[lost, side], high[lost, side]
+        out[lost] = ~np.isfinite(self.bounds(first, last))
+        return out
 
     def spread(self, low: Floats, high: Floats) -> Floats:
         """Width of the enclosure, the largest over components; ∞ where it is not analytic."""

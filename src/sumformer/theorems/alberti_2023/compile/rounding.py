@@ -1,9 +1,10 @@
 """What float64 arithmetic adds, block by block: |fl(FC(z)) − FC(z)| from the stored weights and bounds of |z|.
 
   r_1 = γ (|W_1||z| + |b_1|),   r_2 = |W_2| r_1 + γ (|W_2|(|W_1||z| + |b_1|) + |b_2| + |z|),
-γ = γ_{k+4} with k the entries of the row, in whatever order they are summed. The rounding of a value is r_2 at its
-coordinate over the blocks that write it, and what clearing left there before. A saw's workspace adds
-Σ_k q M^{−2k} R_k, R_{k+1} = M R_k + r_2. The head adds γ_{n+k+10} max|φ|.
+γ = γ_{k+12} with k the entries of the row, in whatever order they are summed, the weights' own rounding included. The
+rounding of a value is r_2 at its coordinate over the blocks that write it, and what clearing left there before. A saw's
+workspace adds
+Σ_k q M^{−2k} R_k, R_{k+1} = (M + 1) R_k + r_2. The head adds γ_{n+k+10} max|φ|.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from sumformer.algebra.rounding import FloatArray
+from sumformer.gadgets.square import MARGIN
 from sumformer.theorems.alberti_2023.compile.assembly import Assembly
 from sumformer.theorems.alberti_2023.compile.budget import Budget
 from sumformer.theorems.alberti_2023.compile.layout import ONE, Layout
@@ -37,6 +39,8 @@ class Rounding:
     ) -> None:
         self.budget, self.realised, self.s, self.layout = budget, realised, s, layout
         self.errors, self.head = errors, head
+        self._owner = {name: i for i, r in enumerate(realised) for name in r.gadget.workspace}
+        self._leavings: dict[str, float] = {}
         self.magnitude = self._magnitudes()
         self.by_block = [self._block(assembly, k) for k in range(s.blocks)]
 
@@ -86,30 +90,42 @@ class Rounding:
     read_in: Sequence[float]
 
     def _left(self, name: str) -> float:
-        """What clearing the coordinate's last occupant left."""
+        """What is left on the coordinate by those who had it before."""
         before = self.layout.before.get(name)
         if before is None:
             return 0.0
+        if before not in self._leavings:
+            self._leavings[before] = self._leaves(before)
+        return self._leavings[before]
+
+    def _leaves(self, name: str) -> float:
+        """Clearing takes off what stands there, up to its rounding; a mean was never in the stream to be cleared."""
         c = self.layout.coordinate[name]
-        if before.isdigit():
-            return float(self.by_block[self.s.last_read[int(before)]][c]) if int(before) in self.layout.cleared else 0.0
-        i = int(before.rstrip("'+-"))
-        g = next(k for k, r in enumerate(self.realised) if r.values[0] == i and before in r.gadget.workspace)
-        last = self.s.start[g] + self.realised[g].gadget.depth - 1
-        return float(self.by_block[last][c])
+        if not name.isdigit():  # a saw's last layer takes w off for w ≥ −MARGIN
+            i = self._owner[name]
+            last = self.s.start[i] + self.realised[i].gadget.depth - 1
+            cleared = self._saw_errors(i, name)[-1] < MARGIN
+            return float(self.by_block[last][c]) if cleared else float("inf")
+        if int(name) not in self.layout.cleared:
+            return self._left(name)
+        return float(self.by_block[self.s.last_read[int(name)]][c])
+
+    def _saw_errors(self, i: int, name: str) -> list[float]:
+        """R_1, R_2, …: the errors of w in the workspace, R_{k+1} = (M + 1) R_k + r_2."""
+        c, r = self.layout.coordinate[name], self.realised[i]
+        pieces = next(u.count for stage in r.gadget.stages for u in stage if name in u.writes)
+        errors = [self._left(name) + float(self.by_block[self.s.start[i]][c])]
+        for k in range(1, r.gadget.depth - 1):
+            errors.append((pieces + 1) * errors[-1] + float(self.by_block[self.s.start[i] + k][c]))
+        return errors
 
     def _workspace(self, i: int, r: Realised) -> float:
-        """Σ_k q M^{−2k} R_k over the branches."""
+        """Σ_k q M^{−2k} R_k over the branches, q = 4·area."""
         total = 0.0
         for name in r.gadget.workspace:
-            c = self.layout.coordinate[name]
-            branch = [u for stage in r.gadget.stages for u in stage if name in u.writes]
-            pieces = branch[0].count
-            error = self._left(name)
-            for k in range(1, r.gadget.depth):
-                error += float(self.by_block[self.s.start[i] + k - 1][c])
-                total += 4 * r.area * 1.01 * float(pieces) ** (-2 * k) * error
-                error *= pieces
+            pieces = float(next(u.count for stage in r.gadget.stages for u in stage if name in u.writes))
+            errors = self._saw_errors(i, name)
+            total += sum(4 * r.area * 1.01 * pieces ** (-2 * k) * e for k, e in enumerate(errors, 1))
         return total
 
     def _magnitudes(self) -> FloatArray:
@@ -142,10 +158,10 @@ class Rounding:
     def _block(self, assembly: Assembly, k: int) -> FloatArray:
         weights, z = assembly.blocks[k], self.magnitude
         hidden = weights.first.absolute_times(z) + np.abs(weights.b_1)
-        first = _gamma(weights.first.row_counts() + 4) * hidden
+        first = _gamma(weights.first.row_counts() + 12) * hidden
         counts = weights.second.row_counts()
         second = weights.second.absolute_times(first)
-        second += _gamma(counts + 4) * (weights.second.absolute_times(hidden) + np.abs(weights.b_2) + z)
+        second += _gamma(counts + 12) * (weights.second.absolute_times(hidden) + np.abs(weights.b_2) + z)
         return np.where((counts > 0) | (weights.b_2 != 0), second * 1.001 + 1e-300, 0.0)
 
 
