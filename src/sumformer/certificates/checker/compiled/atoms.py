@@ -115,9 +115,7 @@ class Atoms:
         return self.mass(subtract(a, b))
 
     def own(self, terms: Terms) -> bool:
-        return all(
-            self.exponents[m[2]].own and all(self.table[atom].own for atom, _ in m[1]) for m, c in terms.items()
-        )
+        return all(self.exponents[m[2]].own and all(self.table[atom].own for atom, _ in m[1]) for m, c in terms.items())
 
     # ---- products
 
@@ -130,7 +128,9 @@ class Atoms:
         for m, p in a.items():
             for n, q in b.items():
                 rest, exponent = self._joined(m, n)
-                choices = [(i,) if j == 0 else (j,) if i == 0 else (i + j, abs(i - j)) for i, j in zip(m[0], n[0], strict=True)]
+                choices = [
+                    (i,) if j == 0 else (j,) if i == 0 else (i + j, abs(i - j)) for i, j in zip(m[0], n[0], strict=True)
+                ]
                 doubled = sum(len(choice) > 1 for choice in choices)
                 value = p * q / 2**doubled if doubled else p * q
                 for alpha in cartesian(*choices):

@@ -117,7 +117,16 @@ def read_compiled(folder: Path) -> Compiled:
         return _compiled(json.loads(path.read_text(encoding="utf-8")), tensors)
     except SumformerError as error:
         raise FileFormatError(path, f"does not describe a compiled network ({error})") from error
-    except (OSError, ValueError, TypeError, KeyError, IndexError, RecursionError, ZeroDivisionError, OverflowError) as e:
+    except (
+        OSError,
+        ValueError,
+        TypeError,
+        KeyError,
+        IndexError,
+        RecursionError,
+        ZeroDivisionError,
+        OverflowError,
+    ) as e:
         raise FileFormatError(path, f"does not describe a compiled network ({type(e).__name__}: {e})") from e
 
 
@@ -247,7 +256,10 @@ def _layer(data: Any, tensors: Tensors, k: int, width: int) -> Layer:
     if data["type"] != "SparseFeedForward" or data["d_model"] != width:
         raise ValueError(f"block {k}: expected a SparseFeedForward of the stream's width")
     prefix = f"blocks.{k}.feed_forward."
-    parts = [_matrix(tensors, prefix, i, data[f"nonzero_{i}"], shape) for i, shape in ((1, (hidden, width)), (2, (width, hidden)))]
+    parts = [
+        _matrix(tensors, prefix, i, data[f"nonzero_{i}"], shape)
+        for i, shape in ((1, (hidden, width)), (2, (width, hidden)))
+    ]
     b_1, b_2 = tensor(tensors, f"{prefix}b_1", (hidden,)), tensor(tensors, f"{prefix}b_2", (width,))
     return Layer(*parts[0], b_1, *parts[1], b_2)
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from sumformer.gadgets.chebyshev import chebyshev
 from sumformer.targets import Const, Node, Token, postorder, substitute
 from sumformer.targets.domain import Box
-from sumformer.theorems.alberti_2023.compile.functional import Functional, total
+from sumformer.theorems.alberti_2023.compile.functional import OFFSET, Functional, total
 from sumformer.theorems.alberti_2023.compile.program import Program, constant
 from sumformer.theorems.alberti_2023.compile.tree import TreeCompiler
 from sumformer.theorems.alberti_2023.components import coordinates
@@ -42,8 +42,9 @@ class Features:
 
         def make() -> Functional:
             f = self.weighted(factor, beta)
-            parts = [self.program.mean(Functional.of({v: 1.0})).scaled(w) for v, w in f.terms]
-            return total(parts).shifted(f.offset)
+            slack = dict(f.slack)
+            parts = [self.program.mean(Functional.of({v: 1.0})).scaled(w, slack.get(v, 0.0)) for v, w in f.terms]
+            return total(parts).shifted(f.offset, slack.get(OFFSET, 0.0))
 
         return self._once(("mean", factor, beta), make)
 
@@ -77,7 +78,7 @@ class Features:
     def _weighted(self, factor: Node, beta: MultiIndex) -> Functional:
         own = _own(factor)
         if isinstance(own, Const):
-            return self.tensor(beta).scaled(float(own.value))
+            return self.program.product(constant(own.value), self.tensor(beta))
         used = set(coordinates(own)) | {c for c, k in enumerate(beta) if k}
         if self.program.prefer == "depth" and len(used) == 1 and _smooth(own):
             (c,) = used

@@ -18,13 +18,14 @@ from sumformer.gadgets.chebyshev import X
 from sumformer.gadgets.function import Curvature, curvature
 from sumformer.gadgets.saw import Prefer
 from sumformer.targets import Const, Extremum, Node
-from sumformer.theorems.alberti_2023.compile.functional import Functional
+from sumformer.theorems.alberti_2023.compile.functional import OFFSET, Functional
 
 Phase = Literal["x", "mean", "psi"]
 Op = Literal["input", "mean", "sum", "function", "product"]
 SQUARE = X**2
 POSITIVE = Extremum("max", X, Const(Fraction(0)))
 _SLACK = 1e-12
+_COUNTED = 8 * 2.0**-53  # of a number's size: so much rounding of weights is counted with the gadget that reads it
 
 
 @dataclass
@@ -83,22 +84,21 @@ class Program:
         name: str = "",
     ) -> Functional:
         """t itself, given a coordinate of its own; `within` is a narrower range, known for the reason given."""
-        if (
-            f.single is not None and self.values[f.single].op == "sum"
-        ):  # it has its coordinate: only what is known grows
+        lost = self.lost(f)
+        if f.single is not None and self.values[f.single].op == "sum":  # it has its coordinate: what is known grows
             value = self.values[f.single]
             if within is not None:
                 value.lo, value.hi = max(value.lo, within[0]), min(value.hi, within[1])
                 value.because = because or value.because
-            value.weight_error = max(value.weight_error, weight_error)
-            return f
+            value.weight_error = max(value.weight_error, weight_error) + lost
+            return Functional(f.terms)
         lo, hi = self.range(f)
         if within is not None:
             lo, hi = max(lo, within[0]), min(hi, within[1])
         phase: Phase = "psi" if any(self.values[v].phase != "x" for v, _ in f.terms) else "x"
         out = self._make(("sum", f, within), "sum", (f,), lo, hi, phase, name=name)
         made = self.values[out.terms[0][0]]
-        made.because, made.weight_error = because or made.because, max(weight_error, made.weight_error)
+        made.because, made.weight_error = because or made.because, max(weight_error + lost, made.weight_error)
         return out
 
     def function(self, g: Node, f: Functional, name: str = "") -> Functional:
@@ -129,7 +129,8 @@ class Program:
     def product(self, a: Functional, b: Functional, name: str = "") -> Functional:
         """a·b; a constant factor only scales."""
         if a.constant or b.constant:
-            return b.scaled(a.offset) if a.constant else a.scaled(b.offset)
+            factor, other = (a, b) if a.constant else (b, a)
+            return other.scaled(factor.offset, dict(factor.slack).get(OFFSET, 0.0))
         a, b = sorted((self.read(a), self.read(b)), key=lambda f: f.terms)
         if a == b:
             return self.square(a, name)
@@ -153,12 +154,21 @@ class Program:
         return lo - _SLACK * size, hi + _SLACK * size
 
     def read(self, f: Functional) -> Functional:
-        """f as a gadget reads it: means are gathered in the attention's block, long sums get a coordinate."""
+        """f as a gadget reads it: means are gathered in the attention's block, long sums get a coordinate.
+
+        So do sums whose weights have cancelled: what rounding changed is then an error of that coordinate.
+        """
+        lost = self.lost(f)
+        cancelled = lost > _COUNTED * max(map(abs, self.range(f)))
         gathered = Functional(tuple((v, w) for v, w in f.terms if self.values[v].phase != "psi"))
         if any(self.values[v].phase == "mean" for v, _ in gathered.terms):
             rest = Functional(tuple((v, w) for v, w in f.terms if self.values[v].phase == "psi"), f.offset)
             f = rest + self.sum(gathered)
-        return self.sum(f) if len(f.terms) > 2 else f
+        return self.sum(f, weight_error=lost) if cancelled or len(f.terms) > 2 else f
+
+    def lost(self, f: Functional) -> float:
+        """What the rounding of its weights can have changed of a number."""
+        return sum(e * (1.0 if v == OFFSET else self.values[v].size) for v, e in f.slack) * (1 + _SLACK)
 
     def single(self, f: Functional) -> int:
         """The value that is f, made if there is none."""
@@ -189,7 +199,9 @@ class Program:
 
 def constant(value: Fraction | int | float) -> Functional:
     """A number, rounded to float64."""
-    return Functional((), float(value))
+    rounded = float(value)
+    error = float(abs(Fraction(value) - Fraction(rounded))) * (1 + _SLACK)
+    return Functional((), rounded, ((OFFSET, error),) if error else ())
 
 
 def as_node(value: Fraction | float) -> Node:

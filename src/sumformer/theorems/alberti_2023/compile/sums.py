@@ -71,7 +71,8 @@ class SumsProgram:
         if (node, c) not in self._reduced:
             terms = self.sums[node].components[c]
             parts = [self.program.product(self.trees.compile(t.own_node), self.series(t, node.kind)) for t in terms]
-            f = total(parts).scaled(self._count(node.kind))
+            count = self._count(node.kind)
+            f = total(parts).scaled(count, 2.0**-53 * count)
             because = {"reduction": to_source(node), "component": c}
             self._reduced[node, c] = self.program.sum(f, self.ranges[node, c], because, name=f"{node.kind}")
         return self._reduced[node, c]

@@ -130,12 +130,10 @@ class TreeCompiler:
     def _atom(self, node: Node) -> Functional | None:
         match node:
             case Const(value):
-                if Fraction(float(value)) == value:
-                    return constant(value)
-                size = abs(float(value))
-                return Functional((), float(value)) if size < 1e300 else None
+                return constant(value) if abs(value) < 10**300 else None
             case Slice(Token(), c):
-                return self.program.input(c).scaled(float(self.box.radius[c])).shifted(float(self.box.centre[c]))
+                radius, centre = constant(self.box.radius[c]), constant(self.box.centre[c])
+                return self.program.product(radius, self.program.input(c)) + centre
             case Token() if node.width == 1:
                 return self.compile(Slice(node, 0, 1))
             case Reduce() if node.width == 1:

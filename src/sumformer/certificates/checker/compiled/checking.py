@@ -1,0 +1,167 @@
+"""check(directory) for a `CompiledTransformer`: sup |f − N| ≤ |f − S| + |S − program| + |program − N|.
+
+0. integrity     hashes; certificate, configuration and weights fit together
+1. |f − S|       S is the saved ideal Sumformer: its own proof, in real arithmetic
+2. program = S   both over common atoms; what the rounding of weights leaves is bounded by its mass
+3. ranges        of every value, derived again
+4. the stream    every unit of every block by the rule of its gadget, with rounding; every other weight is 0
+5. verified      iff nothing failed and the sum ≤ total ≤ ε
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from pathlib import Path
+
+import numpy as np
+
+from sumformer.certificates.certificate import Certificate
+from sumformer.certificates.checker.claims import hash_failures
+from sumformer.certificates.checker.compiled.files import Compiled, read_compiled
+from sumformer.certificates.checker.compiled.forms import Forms
+from sumformer.certificates.checker.compiled.head import ARCHITECTURES, Head, read_head
+from sumformer.certificates.checker.compiled.ideal import Ideal, prove_ideal
+from sumformer.certificates.checker.compiled.program import Program, derive, functional
+from sumformer.certificates.checker.compiled.walk import walk
+from sumformer.certificates.checker.files import read_certificate
+from sumformer.certificates.checker.interval import ASSUMPTION
+from sumformer.certificates.checker.saved_target import read_target
+from sumformer.certificates.checker.verification import Unproved, Verification
+from sumformer.targets.target import Target
+
+KINDS = {
+    "interpolation remainder": "proved",
+    "dropped and rounded coefficients": "enclosed",
+    "φ gadgets": "proved",
+    "sum head": "rounding",
+    "ψ gadgets": "proved",
+    "rounding": "rounding",
+}
+NAMES = ("interpolation remainder", "dropped and rounded coefficients", "gadgets", "rounding and sum head")
+Parts = tuple[float, float, float, float]
+
+
+def check(directory: str | Path) -> Verification:
+    """Verify a folder written by `Construction.save`; files that cannot be read are a `FileFormatError`."""
+    start, folder = time.perf_counter(), Path(directory)
+    c = read_certificate(folder)
+    net, f = read_compiled(folder), read_target(folder, c)
+    failures = hash_failures(folder, c) + _term_failures(c)
+    broken = _field_failures(c, f, net)
+    parts: Parts = (math.inf,) * 4
+    if not broken:
+        try:
+            with np.errstate(all="ignore"):
+                parts = _prove(folder, c, f, net)
+            failures += _claim_failures(c, parts)
+        except Unproved as why:
+            failures.append(f"proof: {why}")
+        except (ArithmeticError, MemoryError, RecursionError) as error:
+            failures.append(f"proof: it cannot be carried out ({type(error).__name__}: {error})")
+    failures += broken
+    total = math.nextafter(math.fsum(parts), math.inf) if all(map(math.isfinite, parts)) else math.inf
+    return Verification(
+        verified=not failures and total <= c.total <= c.epsilon,
+        bound=total,
+        claimed=float(c.total),
+        epsilon=float(c.epsilon),
+        terms=tuple(zip(NAMES, parts, strict=True)),
+        failures=tuple(failures),
+        assumptions=(*c.assumptions, ASSUMPTION),
+        seconds=time.perf_counter() - start,
+    )
+
+
+def _prove(folder: Path, c: Certificate, f: Target, net: Compiled) -> Parts:
+    head = read_head(net, f.tokens)
+    _all_named(net, head)
+    forms = Forms(net.d)
+    ideal = prove_ideal(folder, c, f, net, forms)
+    program = derive(net, forms, ideal)
+    apart = _identity(net, forms, ideal, program)
+    errors = walk(net, program, head)
+    gadgets = max(float(e[0]) for e in errors)
+    everything = max(float(e[1]) + far for e, far in zip(errors, apart, strict=True))
+    return (*ideal.parts, gadgets, max(0.0, everything - gadgets) * (1 + 1e-15))
+
+
+def _identity(net: Compiled, forms: Forms, ideal: Ideal, program: Program) -> list[float]:
+    """|program − S| for every output: the nearer of the ways in which S is written."""
+    if len(net.read_out) != net.outputs:
+        raise Unproved("read-out: the ledger has another number of outputs")
+    mine = [functional(row, forms, program) for row in net.read_out]
+    out = []
+    for i, element in enumerate(mine):
+        distances = [
+            forms.atoms.distance(element.terms, w[i].terms) + element.error + w[i].error for w in ideal.outputs()
+        ]
+        out.append(min(distances))
+    return out
+
+
+def _all_named(net: Compiled, head: Head) -> None:
+    """No tensor but those that the proof reads."""
+    wanted = {"read_in.weight", "read_in.bias", "read_out.weight"} | head.tensors
+    for k in range(len(net.layers)):
+        parts = ("b_1", "b_2", "value_1", "value_2", "place_1", "place_2")
+        wanted |= {f"blocks.{k}.feed_forward.{part}" for part in parts}
+    unknown = [name for name in net.tensors if name not in wanted and not name.startswith("ideal.")]
+    if unknown:
+        raise Unproved(f"weights: unknown tensor {unknown[0]}")
+
+
+def _field_failures(c: Certificate, f: Target, net: Compiled) -> list[str]:
+    """Certificate, target and configuration must speak of one network."""
+    out = []
+    kind = net.attention.get("type")
+    if c.architecture != ARCHITECTURES.get(str(kind)) or c.norm != "sup":
+        out.append(f"architecture, norm: {c.architecture!r} in {c.norm!r} is not what this network is")
+    symmetric = net.ideal.get("type") == "SymmetricSumformer"
+    if c.route not in (("symmetric",) if symmetric else ("exact", "sums")):
+        out.append(f"route: {c.route!r} is not that of the network's Sumformer")
+    if c.arithmetic != "float64":
+        out.append(f"arithmetic: {c.arithmetic!r}; a compiled network is proved in float64")
+    if (net.d, net.outputs) != (f.d, f.width):
+        out.append(f"d, width: the target's are {f.d}, {f.width}, the network's {net.d}, {net.outputs}")
+    if net.centre != f.box.centre or net.radius != f.box.radius:
+        out.append("box: the ledger's centre and radius are not those of the certificate's box")
+    if c.latent_dimension != len(net.sources):
+        out.append(f"latent_dimension: {c.latent_dimension} is claimed, the attention carries {len(net.sources)}")
+    if c.constants.get("blocks") != len(net.layers):
+        out.append("constants: blocks is not the number of blocks")
+    for needed in ("IEEE float64", "exp(0) = 1", "lie in the box"):
+        if not any(needed in assumption for assumption in c.assumptions):
+            out.append(f"assumptions: the one with {needed!r} is missing, on which the proof relies")
+    return out
+
+
+def _term_failures(c: Certificate) -> list[str]:
+    """Kinds, signs, the sum and ε."""
+    out = []
+    for term in c.terms:
+        if KINDS.get(term.name) != term.kind or not 0 <= term.bound < math.inf:
+            out.append(f"term {term.name!r}: unknown, or of another kind than {term.kind!r}, or not a number ≥ 0")
+    if len({term.name for term in c.terms}) != len(c.terms):
+        out.append("terms: a name occurs twice")
+    total = sum(term.bound for term in c.terms)
+    if not (0 <= c.total < math.inf) or not abs(total - c.total) <= 1e-12 * abs(total):
+        out.append(f"total: {c.total} is not the sum {total} of the terms")
+    if not 0 < c.epsilon < math.inf or not c.total <= c.epsilon:
+        out.append(f"epsilon: the total {c.total} is not ≤ ε = {c.epsilon}")
+    return out
+
+
+def _claim_failures(c: Certificate, parts: Parts) -> list[str]:
+    """Terms that are less than what this proof finds, by more than another method could differ; and the total."""
+    claimed = {term.name: term.bound for term in c.terms}
+    claimed["rounding and sum head"] = claimed.get("rounding", 0.0) + claimed.get("sum head", 0.0)
+    claimed["gadgets"] = claimed.get("φ gadgets", 0.0) + claimed.get("ψ gadgets", 0.0)
+    out = [
+        f"term {name!r}: {claimed.get(name, 0.0):.6g} is claimed, {part:.6g} found"
+        for name, part in zip(NAMES, parts, strict=True)
+        if part > 2 * claimed.get(name, 0.0) + 1e-6 * c.total
+    ]
+    if not math.fsum(parts) <= c.total:
+        out.append(f"total: {c.total:.6g} is claimed, {math.fsum(parts):.6g} found")
+    return out

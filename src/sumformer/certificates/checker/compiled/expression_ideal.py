@@ -1,0 +1,405 @@
+"""S = the target with every reduction replaced by Σ_t a_t(x) V_t, V_t = mean_k b p_t K̃ (less the own share), exactly.
+
+|f − S| by the passes of `bound` in real arithmetic. Of the program's values it knows
+  a reduction                  where f's own lies, ± what S errs
+  den = V of c·b·K̃            in the hull of c b K̃ over the cells, K̃ = K ± e
+  num + k·den = den (q + k)    q = Σ b K̃ g / Σ b K̃ a mean of g, b K̃ > 0
+  log(num + k·den) − log den   = log(q + k)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cached_property
+from itertools import product as cartesian
+
+import numpy as np
+from flint import fmpq
+
+from sumformer.certificates.checker.arithmetic import Arithmetic
+from sumformer.certificates.checker.axes import most_axes
+from sumformer.certificates.checker.bound import Evaluation, bound
+from sumformer.certificates.checker.cells import Cells, cells_per_axis
+from sumformer.certificates.checker.checking import BUDGETS, token_pieces
+from sumformer.certificates.checker.compiled.atoms import Terms, add, rational, scale
+from sumformer.certificates.checker.compiled.files import Value
+from sumformer.certificates.checker.compiled.forms import INTERVALS, Element, Forms, between, widened
+from sumformer.certificates.checker.interval import Floats, Interval
+from sumformer.certificates.checker.kernel_error import KernelError
+from sumformer.certificates.checker.network import Network, Reduction, Term, shifted
+from sumformer.certificates.checker.proof import Pass, Setting, left_out_mass
+from sumformer.certificates.checker.quotient import shared
+from sumformer.certificates.checker.tree_values import components
+from sumformer.certificates.checker.verification import Unproved
+from sumformer.targets.node import Node
+from sumformer.targets.target import Target
+from sumformer.targets.tree import Binary, Reduce, Slice, Token
+
+Place = tuple[Reduce, int]
+CLOSE = 1e-6
+
+
+@dataclass(frozen=True)
+class Quotient:
+    """num/den = q ∈ `integrand`, without the factors they share."""
+
+    above: Place
+    below: Place
+    num: Element
+    den: Element
+    integrand: Interval
+
+
+@dataclass(frozen=True)
+class ExpressionIdeal:
+    """S over the atoms of `forms`."""
+
+    parts: tuple[float, float]
+    net: Network
+    weights: tuple[Floats, ...]
+    passes: tuple[Pass, ...]
+    ranges: dict[Place, Interval]
+    forms: Forms
+    tops: list[tuple[Terms, Quotient, float]]
+
+    @staticmethod
+    def prove(
+        f: Target, net: Network, weights: tuple[Floats, ...], errors: Sequence[KernelError], claim: float, forms: Forms
+    ) -> ExpressionIdeal:
+        left_out = tuple(left_out_mass(net, weights, j) for j in range(len(net.products)))
+        exact, none = Arithmetic.exact(), (0.0,) * len(net.products)
+        remainders, totals = tuple(e.remainder for e in errors), tuple(e.total for e in errors)
+        for budget in BUDGETS:
+            cells = Cells(net, cells_per_axis(budget, most_axes(net)))
+            pieces = [Setting(net, piece, weights, cells) for piece in token_pieces(net, f.tokens)]
+            passes = tuple(Pass(setting, exact, totals, left_out) for setting in pieces)
+            try:
+                second = max(bound(p) for p in passes)
+                first = max(bound(replace(p, kernel_errors=remainders, left_out=none)) for p in passes)
+            except Unproved:
+                if budget == BUDGETS[-1]:
+                    raise
+                continue
+            if second <= 0.5 * claim:
+                break
+        parts = (first, max(0.0, second - first))
+        return ExpressionIdeal(parts, net, weights, passes, _ranges(passes), forms, [])
+
+    # ---- S
+
+    def outputs(self) -> list[list[Element]]:
+        """With quotients of reductions as they are, and written out."""
+        ways, reasons = [], []
+        for leaf in (lambda part: self.quotient(part) or self.leaf(part), self.leaf):
+            try:
+                ways.append(components(self.net.expression, self.forms, leaf))
+            except Unproved as why:
+                reasons.append(why)
+        if not ways:
+            raise reasons[0]
+        return ways
+
+    def leaf(self, part: Node) -> list[Element] | None:
+        if isinstance(part, Token):
+            return [self.coordinate(c) for c in range(self.net.d)] if part.name == "x" else None
+        if isinstance(part, Reduce):
+            return [self._name((part, c)) for c in range(part.width)]
+        return None
+
+    def _name(self, place: Place) -> Element:
+        """The atom of a reduction; two that are written alike are one."""
+        if place not in self._names:
+            mine = next(r for r in self.net.reductions if r.node == place[0])
+            known = [p for p in self._names if self._alike(p, (mine.node, place[1]))]
+            self._names[place] = self._names[known[0]] if known else place
+        first = self._names[place]
+        return self.forms.named(first, self.ranges[first])
+
+    def _alike(self, one: Place, other: Place) -> bool:
+        try:
+            a, b = (self._written(*place) for place in (one, other))
+        except Unproved:  # sums over an unknown number of tokens
+            return False
+        return a.terms == b.terms and not a.error and not b.error
+
+    @cached_property
+    def _names(self) -> dict[Place, Place]:
+        return {}
+
+    def coordinate(self, c: int) -> Element:
+        """x_c = centre + radius·u_c."""
+        u = self.forms.chebyshev(tuple(int(k == c) for k in range(self.net.d)))
+        return self.forms.add(self.forms.const(self.net.centre[c]), self.forms.scaled(u, self.net.radius[c]))
+
+    def quotient(self, part: Node) -> list[Element] | None:
+        """num/den of every coordinate of a quotient of reductions that share their kernels."""
+        if not (isinstance(part, Binary) and part.op == "/"):
+            return None
+        out = []
+        for c in range(part.width):
+            above, below = (_reduction(side, c if side.width > 1 else 0) for side in (part.left, part.right))
+            known = next((q for q in self.quotients if (q.above, q.below) == (above, below)), None)
+            if known is None:
+                return None
+            value = self.forms.mul(known.num, self.forms.inverse(known.den))
+            out.append(Element(value.terms, value.error, known.integrand))
+        return out
+
+    def reduction(self, reduction: Reduction, c: int) -> Element:
+        """n^{…} Σ_t a_t V_t, written out."""
+        others = reduction.node.kind.endswith("_others")
+        out = self.forms.const(Fraction(0))
+        for term in reduction.components[c]:
+            out = self.forms.add(out, self.forms.mul(self._own(term), self.series(term, others)))
+        kind, n = reduction.node.kind, self._count
+        if kind != "mean":
+            if n is None:
+                raise Unproved("identity: a sum over tokens needs their number")
+            out = self.forms.scaled(out, Fraction(n, n - 1) if kind == "mean_others" else Fraction(n))
+        return Element(out.terms, out.error, self.ranges[reduction.node, c])
+
+    @cached_property
+    def _count(self) -> int | None:
+        low, high = (
+            min(p.setting.tokens.minimum for p in self.passes),
+            max(p.setting.tokens.maximum for p in self.passes),
+        )
+        return low if low == high else None
+
+    def _own(self, term: Term) -> Element:
+        return components(term.own, self.forms, self.leaf)[0]
+
+    def series(self, term: Term, others: bool) -> Element:
+        """V_t = Σ_α T_α(u) Σ_β A_{αβ} mean(b T_β p_t), for the others less 1/n of the own summand."""
+        channel = self._channel(term.channel)
+        product = self.net.products[term.product]
+        share = Fraction(1, self._count) if others and self._count else Fraction(0)
+        if others and not share:
+            raise Unproved("identity: leaving out the own token needs the number of tokens")
+        columns: dict[tuple[int, ...], Terms] = {}  # β ↦ mean(b T_β p) − share · b T_β p
+        for beta in product.support:
+            column: Terms = {}
+            for index, weight in shifted(beta, term.polynomial).items():
+                column = add(column, scale(self._feature(term.channel, channel, index, share), rational(weight)))
+            columns[beta] = column
+        out: Terms = {}
+        for alpha, row in self._rows(term.product):
+            inner: Terms = {}
+            for beta, weight in zip(product.support, row, strict=True):
+                if weight:
+                    for m, c in columns[beta].items():
+                        value = c * weight
+                        inner[m] = inner[m] + value if m in inner else value
+            out = add(out, self.forms.atoms.multiply({(alpha, (), 0): fmpq(1)}, inner))
+        return Element(out, 0.0, self._series_range(term, others))
+
+    def _feature(self, number: int, channel: Element, index: tuple[int, ...], share: Fraction) -> Terms:
+        key = (number, index, share)
+        if key not in self._features:
+            own = self.forms.mul(channel, self.forms.chebyshev(index))
+            self._features[key] = add(self.forms.mean(own).terms, scale(own.terms, rational(-share)))
+        return self._features[key]
+
+    @cached_property
+    def _features(self) -> dict[object, Terms]:
+        return {}
+
+    def _channel(self, number: int) -> Element:
+        """b(y), as a function of the own token."""
+        here = [self.coordinate(c) for c in range(self.net.d)]
+        return components(
+            self.net.channels[number].factor, self.forms, lambda part: here if isinstance(part, Token) else None
+        )[0]
+
+    def _rows(self, number: int) -> Iterator[tuple[tuple[int, ...], list[fmpq]]]:
+        """α and [Π_g A_g[α_g, β_g]]_β, exactly."""
+        product, d = self.net.products[number], self.net.d
+        parts = []
+        for g in product.kernels:
+            kernel = self.net.kernels[g]
+            shape = [n + 1 for n in kernel.y_degrees]
+            columns = [
+                int(np.ravel_multi_index([beta[c] for c in kernel.coordinates], shape)) for beta in product.support
+            ]
+            alphas = list(cartesian(*(range(n + 1) for n in kernel.x_degrees)))
+            rows = [[rational(float(v)) for v in self.weights[g][i, columns]] for i in range(len(alphas))]
+            parts.append((kernel.coordinates, alphas, rows))
+        for picks in cartesian(*(range(len(alphas)) for _, alphas, _ in parts)):
+            alpha, row = [0] * d, [fmpq(1)] * len(product.support)
+            for i, (coordinates, alphas, rows) in zip(picks, parts, strict=True):
+                for c, degree in zip(coordinates, alphas[i], strict=True):
+                    alpha[c] = degree
+                row = [a * b for a, b in zip(row, rows[i], strict=True)]
+            yield tuple(alpha), row
+
+    # ---- ranges
+
+    def _series_range(self, term: Term, others: bool) -> Interval:
+        """The hull of b p K̃ over cells, times (n − 1)/n for the others."""
+        lows, highs = [], []
+        for p in self.passes:
+            value = INTERVALS.mul(self._weight(p, term), p.setting.cells.polynomial(term.polynomial))
+            n = p.setting.tokens
+            if others:
+                count = between((n.minimum - 1) / n.minimum, (n.maximum - 1) / n.maximum)
+                value = INTERVALS.mul(value, widened(count, 1e-15))
+            lows.append(float(value.lo.min()))
+            highs.append(float(value.hi.max()))
+        return between(min(lows), max(highs))
+
+    def _weight(self, p: Pass, term: Term) -> Interval:
+        """b K̃ on the cells."""
+        value = p.setting.cells.full(INTERVALS.const(Fraction(1)))
+        for g in self.net.products[term.product].kernels:
+            value = INTERVALS.mul(value, p.setting.kernels[g])
+        error = p.kernel_error(term.product)
+        value = Interval(np.nextafter(value.lo - error, -np.inf), np.nextafter(value.hi + error, np.inf))
+        return INTERVALS.mul(value, p.channels[term.channel].value)
+
+    @cached_property
+    def quotients(self) -> list[Quotient]:
+        out = []
+        for top, bottom in cartesian(self.net.reductions, repeat=2):
+            for c, terms in enumerate(top.components):
+                pattern = shared(terms, bottom.components[0], (top.node.kind, bottom.node.kind))
+                if pattern is None or bottom.node.width != 1:
+                    continue
+                try:
+                    found = self._quotient((top.node, c), (bottom.node, 0), terms, pattern.denominator)
+                except Unproved:
+                    continue
+                out.append(found)
+        return out
+
+    def _quotient(self, above: Place, below: Place, terms: tuple[Term, ...], under: Term) -> Quotient:
+        others = below[0].kind.endswith("_others")
+        inverse = self.forms.inverse(self._own(under))
+        ratios = [self.forms.mul(self._own(term), inverse) for term in terms]
+        num = self.forms.const(Fraction(0))
+        for term, ratio in zip(terms, ratios, strict=True):
+            num = self.forms.add(num, self.forms.mul(ratio, self.series(term, others)))
+        den = self.series(under, others)
+        lows, highs = [], []
+        for p in self.passes:
+            if not bool((self._weight(p, under).lo > 0).all()) or under.polynomial[0][1] <= 0:
+                raise Unproved("b K̃ may vanish")
+            g = p.setting.cells.full(INTERVALS.const(Fraction(0)))
+            for term, ratio in zip(terms, ratios, strict=True):
+                own = self._ratio(p, term, under, ratio)
+                g = INTERVALS.add(g, INTERVALS.mul(own, p.setting.cells.polynomial(term.polynomial)))
+            g = INTERVALS.div(g, INTERVALS.const(under.polynomial[0][1]))
+            lows.append(float(g.lo.min()))
+            highs.append(float(g.hi.max()))
+        return Quotient(above, below, num, den, between(min(lows), max(highs)))
+
+    def _ratio(self, p: Pass, term: Term, under: Term, ratio: Element) -> Interval:
+        """a_t/a on the cells of x: where it is a polynomial of u from its form, else by intervals."""
+        cells = p.setting.cells
+        if not ratio.error and all(not m[1] and not m[2] for m in ratio.terms):
+            polynomial = tuple((m[0], Fraction(int(c.numerator), int(c.denominator))) for m, c in ratio.terms.items())
+            value = cells.polynomial(polynomial)  # along the axes of y: turn them into those of x
+            d = self.net.d
+            order = (*range(d, 2 * d), *range(d))
+            return Interval(value.lo.transpose(order), value.hi.transpose(order))
+
+        def leaf(part: Node) -> list[Interval] | None:
+            return p.setting.x if isinstance(part, Token) else None
+
+        return cells.full(INTERVALS.div(*(components(t.own, INTERVALS, leaf)[0] for t in (term, under))))
+
+    # ---- what it says of the program's values
+
+    def refine(self, value: Value, found: Element) -> Element:
+        if value.op != "sum" or not value.because:
+            return found
+        return self._as_reduction(value, found) or self._as_quotient(value, found) or found
+
+    def _as_reduction(self, value: Value, found: Element) -> Element | None:
+        c = value.because.get("component")
+        if "reduction" not in value.because or not isinstance(c, int):
+            return None
+        for reduction in self.net.reductions:
+            if not 0 <= c < len(reduction.components):
+                continue
+            written = self._written(reduction.node, c)
+            distance = self.forms.atoms.distance(found.terms, written.terms)
+            if distance <= CLOSE * max(1.0, found.size):
+                error = found.error + distance + written.error
+                name = self._name((reduction.node, c))
+                return Element(name.terms, error, meet(found.range, widened(name.range, error)))
+        raise Unproved(f"identity: {value.name} is not shown to be a reduction of the Sumformer")
+
+    def _written(self, node: Reduce, c: int) -> Element:
+        if (node, c) not in self._explicit:
+            reduction = next(r for r in self.net.reductions if r.node == node)
+            self._explicit[node, c] = self.reduction(reduction, c)
+        return self._explicit[node, c]
+
+    @cached_property
+    def _explicit(self) -> dict[Place, Element]:
+        return {}
+
+    def _as_quotient(self, value: Value, found: Element) -> Element | None:
+        distance, limit = self.forms.atoms.distance, CLOSE * max(1.0, found.size)
+        k = value.because.get("c")
+        for q in self.quotients:
+            apart = distance(found.terms, q.den.terms)
+            if apart <= limit:
+                return _met(found, q.den.range, found.error + apart)
+            if isinstance(k, float):
+                top = add(q.num.terms, scale(q.den.terms, rational(k)))
+                apart = distance(found.terms, top)
+                if apart <= limit:
+                    self.tops.append((found.terms, q, k))
+                    high = INTERVALS.mul(q.den.range, INTERVALS.add(q.integrand, INTERVALS.const(Fraction(k))))
+                    return _met(found, high, found.error + apart + q.num.error)
+        return self._as_logarithm(found)
+
+    def _as_logarithm(self, found: Element) -> Element | None:
+        """log(num + k·den) − log den."""
+        table = self.forms.atoms.table
+        signs = {int(c): table[m[1][0][0]] for m, c in found.terms.items() if len(m[1]) == 1 and abs(c) == 1}
+        if len(found.terms) != 2 or signs.keys() != {1, -1} or any(a.kind != "log" for a in signs.values()):
+            return None
+        for terms, q, k in self.tops:
+            apart = self.forms.atoms.distance(signs[-1].argument, q.den.terms)
+            if signs[1].argument != terms or apart > CLOSE * q.den.size:
+                continue
+            far = self.forms.atoms.distance(terms, add(q.num.terms, scale(q.den.terms, rational(k)))) + q.num.error
+            inside = INTERVALS.add(q.integrand, INTERVALS.const(Fraction(k)))
+            least = float(q.den.range.lo)
+            moved = 2 * (apart / least + far / (least * float(inside.lo)))
+            return _met(found, INTERVALS.function("log", inside), found.error + moved)
+        return None
+
+
+def _met(found: Element, range: Interval, error: float) -> Element:
+    return Element(found.terms, found.error, meet(found.range, widened(range, error)))
+
+
+def meet(a: Interval, b: Interval) -> Interval:
+    """Both hold the value."""
+    return Interval(np.maximum(a.lo, b.lo), np.minimum(a.hi, b.hi))
+
+
+def _ranges(passes: tuple[Pass, ...]) -> dict[Place, Interval]:
+    """Where S's reductions lie."""
+    out: dict[Place, Interval] = {}
+    for p in passes:
+        evaluation = Evaluation(p)
+        evaluation.result()
+        for node, values in evaluation.reduced.items():
+            for c, v in enumerate(values):
+                low, high = float((v.value.lo - v.error).min()), float((v.value.hi + v.error).max())
+                known = out.get((node, c), between(low, high))
+                out[node, c] = widened(between(min(low, float(known.lo)), max(high, float(known.hi))), 1e-300)
+    return out
+
+
+def _reduction(node: Node, c: int) -> Place | None:
+    while isinstance(node, Slice):
+        arg, c = node.arg, c + node.start
+        node = arg
+    return (node, c) if isinstance(node, Reduce) else None

@@ -1,0 +1,110 @@
+"""The one attention: with W_Q = W_K = 0 all logits are 0 and every token gets the mean of the values.
+
+softmax       11ᵀ/n: γ_{n+8}                        performer, normalised    D⁻¹ a(0)(a(0)ᵀV): γ_{n+2k+12}
+linformer     F = 1/n, k equal rows: γ_{n+k+10}      unnormalised             a(0)·a(0) = 1, W_V carries 1/n: γ_{n+2k+12}
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from sumformer.certificates.checker.compiled.files import Compiled, tensor
+from sumformer.certificates.checker.interval import Floats
+from sumformer.certificates.checker.verification import Unproved
+from sumformer.targets.domain import Tokens
+
+U = 2.0**-53
+_SETTINGS = {
+    "SoftmaxAttention": {"nhead", "d_head", "normaliser", "query_bias", "scale"},
+    "LinformerAttention": {"n_max", "k", "nhead", "d_head", "normaliser", "scale"},
+    "PerformerAttention": {"k", "nhead", "d_head", "seed"},
+    "FavorAttention": {"k", "nhead", "d_head", "seed"},
+}
+ARCHITECTURES = {
+    "SoftmaxAttention": "transformer",
+    "LinformerAttention": "linformer",
+    "PerformerAttention": "performer",
+    "FavorAttention": "performer",
+}
+
+
+@dataclass(frozen=True)
+class Head:
+    """|head − mean| ≤ relative · max |value|; `drift` is the part of it that is not rounding."""
+
+    relative: float
+    drift: float
+    tensors: frozenset[str]
+
+
+def read_head(net: Compiled, tokens: Tokens) -> Head:
+    """The attention's settings and tensors, every weight beside the ledger's 0."""
+    data, kind = net.attention, net.attention.get("type")
+    if kind not in _SETTINGS or data.keys() != _SETTINGS[kind] | {"type", "d_model"}:
+        raise Unproved(f"attention: unknown or with unknown settings: {kind}")
+    if data["d_model"] != net.width or data["nhead"] != 1 or data.get("query_bias", False) is not False:
+        raise Unproved("attention: expected one head over the stream, without biases")
+    if data.get("normaliser", {"type": "Softmax"}) != {"type": "Softmax"} or not isinstance(
+        data.get("scale", True), bool
+    ):
+        raise Unproved("attention: expected softmax, divided by √d or not")
+    size, k = _count(data["d_head"]), _count(data.get("k", 1))
+    prefix = f"blocks.{net.attention_block}.attention."
+    shapes = {"W_Q": (size, net.width), "W_K": (size, net.width), "W_V": (size, net.width), "W_O": (net.width, size)}
+    found = {name: tensor(net.tensors, f"{prefix}{name}.weight", shape) for name, shape in shapes.items()}
+    if found["W_Q"].any() or found["W_K"].any():
+        raise Unproved("attention: W_Q and W_K are not 0")
+    if len(net.sources) > size:
+        raise Unproved("attention: it has fewer coordinates than means")
+    n = tokens.maximum
+    known = net.tokens if net.tokens is not None else n
+    if net.tokens is not None and not (tokens.exact and net.tokens == n):
+        raise Unproved(f"tokens: the head is made for {net.tokens}")
+    share = Fraction(1, known) if kind == "PerformerAttention" else Fraction(1)
+    drift = _selection(found["W_V"], list(enumerate(net.sources)), share, "W_V")
+    drift += _selection(found["W_O"], [(c, i) for i, c in enumerate(net.targets)], Fraction(1), "W_O")
+    extra, roundings = set(), n + 8
+    if kind == "LinformerAttention":
+        if net.tokens is None or data["n_max"] != n:
+            raise Unproved("attention: E and F need the number of tokens")
+        E, F = (tensor(net.tensors, f"{prefix}{name}", (k, n)) for name in ("E", "F"))
+        if not float(np.abs(E).max()) < 1e100:
+            raise Unproved("attention: E is not a finite mixture")
+        drift += max(_relative(float(v), Fraction(1, n)) for v in (F.min(), F.max()))
+        extra, roundings = {f"{prefix}E", f"{prefix}F"}, n + k + 10
+    elif kind != "SoftmaxAttention":
+        if kind == "PerformerAttention" and net.tokens is None:
+            raise Unproved("attention: the unnormalised head needs the number of tokens")
+        omega = tensor(net.tensors, f"{prefix}omega", (k, size))
+        if not float(np.abs(omega).max(initial=0.0)) < 1e100:
+            raise Unproved("attention: ω is not finite")
+        extra, roundings = {f"{prefix}omega"}, n + 2 * k + 12
+    if roundings * U > 0.1:
+        raise Unproved("attention: more tokens than rounding allows")
+    gamma = roundings * U / (1 - roundings * U)
+    return Head(
+        (drift + gamma * (1 + drift)) * (1 + 1e-12), drift, frozenset(extra | {f"{prefix}{w}.weight" for w in shapes})
+    )
+
+
+def _selection(matrix: Floats, places: list[tuple[int, int]], share: Fraction, name: str) -> float:
+    """sup |entry/share − 1| over the given places; 0 everywhere else."""
+    rest = matrix.copy()
+    for i, j in places:
+        rest[i, j] = 0.0
+    if rest.any():
+        raise Unproved(f"attention: {name} has weights that the ledger does not name")
+    return max((_relative(float(matrix[i, j]), share) for i, j in places), default=0.0)
+
+
+def _relative(value: float, wanted: Fraction) -> float:
+    return float(abs(Fraction(value) / wanted - 1)) * (1 + 1e-15)
+
+
+def _count(value: object) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= 2**20:
+        raise Unproved(f"attention: expected an integer from 1 to 2^20, got {value!r}")
+    return value

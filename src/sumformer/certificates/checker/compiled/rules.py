@@ -1,0 +1,374 @@
+"""What each kind of gadget adds to the stream: the value it stands for, and by how much it errs.
+
+The units of an entry read one number s = ⟨row, z⟩ and add F_c(s) = Σ_i W_2[c, i] R(s + b_1[i]) and a constant to each
+coordinate c they write. With ẑ = z ± e the error is that of F against the intended function on the range of ẑ, and
+what e does to the intended function.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+import numpy as np
+
+from sumformer.certificates.checker.compiled.files import Entry, Functional, Gadget, Layer
+from sumformer.certificates.checker.compiled.forms import INTERVALS
+from sumformer.certificates.checker.compiled.jets import Jet, JetOperations, jet
+from sumformer.certificates.checker.compiled.piecewise import gap, pieces
+from sumformer.certificates.checker.compiled.saw import Branch
+from sumformer.certificates.checker.compiled.stream import UP, Slot, Stream
+from sumformer.certificates.checker.interval import Floats, Interval
+from sumformer.certificates.checker.verification import Unproved
+from sumformer.targets.node import Node
+from sumformer.targets.tree import Power, Token
+
+SQUARE: Node = Power(Token("x", 1), 2)
+
+
+@dataclass
+class Units:
+    """One entry's weights: (coordinate, weight) of the row, knots −b_1, W_2 by coordinate, its constants."""
+
+    row: dict[int, float]
+    bias: Floats
+    writes: dict[int, Floats]
+    constants: dict[int, float]
+
+
+@dataclass
+class Added:
+    """What one block adds to a coordinate."""
+
+    content: dict[str, float] = field(default_factory=dict)
+    error: Floats = field(default_factory=lambda: np.zeros(2))
+    size: float = 0.0
+    constant: Fraction = field(default_factory=lambda: Fraction(0))
+    cleared: bool = False
+    owner: object = None
+    begun: set[str] = field(default_factory=set)
+    ended: set[str] = field(default_factory=set)
+
+
+class Rules:
+    """The gadgets of one block, against the stream before it; `slots` is what FC sees."""
+
+    def __init__(self, stream: Stream, slots: list[Slot], layer: Layer, rounding: Floats) -> None:
+        self.stream, self.slots, self.layer, self.rounding = stream, slots, layer, rounding
+        self.added: dict[int, Added] = {}
+        self.held = {slot.value: slot for slot in slots if slot.value is not None}
+        order = np.argsort(layer.columns_2, kind="stable")
+        self._columns, self._rows, self._weights = layer.columns_2[order], layer.rows_2[order], layer.values_2[order]
+        self.covered = np.zeros(len(layer.b_1), dtype=np.int64)
+
+    # ---- weights
+
+    def units(self, entry: Entry) -> Units:
+        """The entry's weights; its rows of W_1 must be equal and it may write only where it says."""
+        layer, count = self.layer, entry.end - entry.first
+        self.covered[entry.first : entry.end] += 1
+        a, b = np.searchsorted(layer.rows_1, [entry.first, entry.end])
+        each = (b - a) // count if count else 0
+        columns, values = layer.columns_1[a:b], layer.values_1[a:b]
+        if each * count != b - a:
+            raise Unproved("units of one entry read different numbers")
+        columns, values = columns.reshape(count, each), values.reshape(count, each)
+        rows = layer.rows_1[a:b].reshape(count, each)
+        same = (columns == columns[:1]).all() and (values == values[:1]).all()
+        if not same or not (rows == np.arange(entry.first, entry.end)[:, None]).all():
+            raise Unproved("units of one entry read different numbers")
+        row = dict(zip(columns[0].tolist(), values[0].tolist(), strict=True)) if count else {}
+        writes = {c: np.zeros(count) for c in entry.writes}
+        a, b = np.searchsorted(self._columns, [entry.first, entry.end])
+        coordinates = self._rows[a:b]
+        for c in np.unique(coordinates).tolist():
+            if c not in writes:
+                raise Unproved(f"units {entry.first} … write to coordinate {c}, which the ledger does not name")
+            mine = coordinates == c
+            writes[c][self._columns[a:b][mine] - entry.first] = self._weights[a:b][mine]
+        for c, value in entry.constants.items():
+            self.at(c).constant += Fraction(value)
+        return Units(row, layer.b_1[entry.first : entry.end], writes, dict(entry.constants))
+
+    def at(self, c: int) -> Added:
+        return self.added.setdefault(c, Added())
+
+    def read(self, row: dict[int, float]) -> tuple[dict[str, float], Floats]:
+        """The row by names of values, and the error of s."""
+        names: dict[str, float] = {}
+        error = np.zeros(2)
+        for c, weight in row.items():
+            name = self.slots[c].value
+            if name is None:
+                raise Unproved(f"coordinate {c} is read while it holds no complete value")
+            names[name] = weight
+            error = error + abs(weight) * self.slots[c].error
+        return names, error * UP
+
+    def error_of(self, f: Functional) -> Floats:
+        """|t̂ − t| where every value of f is in the stream."""
+        error = np.zeros(2)
+        for name, weight in f.terms:
+            if name not in self.held:
+                raise Unproved(f"{name} is needed but not in the stream")
+            error = error + abs(weight) * self.held[name].error
+        return error * UP
+
+    def expect(self, units: Units, f: Functional) -> Floats:
+        names, error = self.read(units.row)
+        if names != {name: w for name, w in f.terms if w}:
+            raise Unproved("units do not read what their value is a function of")
+        return error
+
+    def write(self, c: int, content: dict[str, float], error: Floats, size: float) -> None:
+        added = self.at(c)
+        for name, weight in content.items():
+            if name in added.content:
+                raise Unproved(f"{name or 'an offset'} is written twice")
+            added.content[name] = weight
+        added.error = added.error + error
+        added.size += size
+
+    # ---- one stage each
+
+    def identity(self, gadget: Gadget, entry: Entry) -> None:
+        """What no gadget writes of a sum."""
+        (name,) = gadget.values
+        value, units = self.stream.values[name], self.units(entry)
+        if value.op != "sum" or not set(units.writes) <= {value.at} or not set(units.constants) <= {value.at}:
+            raise Unproved("an identity that is not of a sum, or writes elsewhere")
+        offset = value.of[0].offset
+        moved = Fraction(units.constants.get(value.at, 0.0)) - Fraction(offset)
+        error, size, content = np.zeros(2), 0.0, {"": offset} if offset else {}
+        if len(units.bias):
+            names, error = self.read(units.row)
+            if len(units.bias) != 1 or units.writes.get(value.at, np.zeros(1))[0] != 1.0:
+                raise Unproved("an identity is not one unit with weight 1")
+            if any(value.of[0].terms.count((n, w)) != 1 for n, w in names.items()):
+                raise Unproved("an identity reads other weights than the sum has")
+            low, high = self.stream.span(Functional(tuple(names.items()), 0.0))
+            bias = float(units.bias[0])
+            short = max(0.0, float(error[1]) * UP - (low + bias))
+            moved += Fraction(bias)
+            error, size = error + np.array([0.0, short]), max(0.0, high + float(error[1]) + bias) * UP
+            content = content | names
+        self.write(value.at, content, error + np.array([0.0, float(abs(moved)) * UP]), size)
+
+    def clear(self, gadget: Gadget, entry: Entry) -> None:
+        """stream − R(stream + b_1) + c = c − b_1, whatever it held, as long as stream + b_1 ≥ 0."""
+        (name,) = gadget.values
+        value, units = self.stream.values[name], self.units(entry)
+        c = value.at
+        if units.row != {c: 1.0} or self.slots[c].value != name or self.slots[c] is not self.stream.slots[c]:
+            raise Unproved("a clear does not read the value it takes away")
+        if set(units.writes) != {c} or units.writes[c].tolist() != [-1.0] or not set(units.constants) <= {c}:
+            raise Unproved("a clear is not one unit with weight −1")
+        low, high = self.stream.spans[name]
+        bias, error = float(units.bias[0]), float(self.slots[c].error[1])
+        short = max(0.0, error * UP - (low + bias))
+        left = float(abs(Fraction(units.constants.get(c, 0.0)) - Fraction(bias))) * UP
+        added = self.at(c)
+        added.cleared = True
+        self.write(c, {}, np.array([0.0, left + short]), 0.0)
+        added.size = 0.0
+
+    def function(self, gadget: Gadget, entry: Entry) -> None:
+        """Σ w g(t) into each coordinate, over the values written there."""
+        values = [self.stream.values[name] for name in gadget.values]
+        units, f = self.units(entry), values[0].of[0]
+        error = self.expect(units, f)
+        if any(v.op != "function" or v.of[0] != f for v in values):
+            raise Unproved("a function gadget's values are not functions of one number")
+        goals: dict[int, list[tuple[str, float]]] = {}
+        for v in values:
+            c, weight = self.stream.destination(v.name)
+            goals.setdefault(c, []).append((v.name, weight))
+        if set(goals) != set(units.writes) or not set(units.constants) <= set(goals):
+            raise Unproved("a function gadget writes elsewhere than to its values")
+        low, high = self.stream.span(f)
+        e = float(error[1]) * UP
+        slack = 4e-16 * (abs(low) + abs(high) + e + abs(f.offset))
+        low, high = low - e - f.offset - slack, high + e - f.offset + slack
+        offset = INTERVALS.const(Fraction(f.offset))
+        for c, goal in goals.items():
+            p = pieces(-units.bias, units.writes[c], low, high)
+            ends = INTERVALS.add(Interval(p.ends, p.ends), offset)
+            cells = INTERVALS.add(Interval(p.ends[:-1], p.ends[1:]), offset)
+            at = over = None
+            for name, weight in goal:
+                g = self.stream.values[name].expression
+                assert g is not None
+                at, over = _plus(at, jet(g, ends), weight), _plus(over, jet(g, cells), weight)
+            assert at is not None and over is not None
+            below, above = gap(p, at.value, over)
+            constant = units.constants.get(c, 0.0)
+            delta = max(abs(below + constant), abs(above + constant)) * UP
+            slope = float(over.first.magnitude.max())
+            carried = slope * error if error.any() else error
+            self.write(c, dict(goal), carried + delta, p.size)
+
+    # ---- products and squares
+
+    def linear_product(self, gadget: Gadget, entry: Entry) -> None:
+        """a_0 b + b_0 a − a_0 b_0 in place of a b: (a − a_0)(b − b_0) is left out."""
+        (name,) = gadget.values
+        value, units = self.stream.values[name], self.units(entry)
+        (c, W), (f, g) = self.stream.destination(name), value.of
+        if set(units.writes) != {c} or len(units.bias) != 1 or not set(units.constants) <= {c}:
+            raise Unproved("a linear product is not one unit")
+        a0, b0 = (_middle(r) for r in gadget.ranges)
+        names, read_error = self.read(units.row)
+        wanted = {n: b0 * Fraction(w) for n, w in f.terms}
+        for n, w in g.terms:
+            wanted[n] = wanted.get(n, Fraction(0)) + a0 * Fraction(w)
+        out = Fraction(float(units.writes[c][0]))
+        drift = Fraction(0)
+        for n in wanted.keys() | names.keys():
+            off = abs(Fraction(W) * wanted.get(n, Fraction(0)) - out * Fraction(names.get(n, 0.0)))
+            drift += off * Fraction(self._size(n))
+        bias = Fraction(float(units.bias[0]))
+        offset = b0 * Fraction(f.offset) + a0 * Fraction(g.offset) - a0 * b0
+        drift += abs(out * bias + Fraction(units.constants.get(c, 0.0)) - Fraction(W) * offset)
+        low, high = self.stream.span(Functional(tuple(names.items()), 0.0))
+        short = max(0.0, float(read_error[1]) * UP - (low + float(bias)))
+        (al, ah), (bl, bh) = self.stream.span(f), self.stream.span(g)
+        left = max(abs(al - float(a0)), abs(ah - float(a0))) * max(abs(bl - float(b0)), abs(bh - float(b0)))
+        ea, eb = self.error_of(f), self.error_of(g)
+        error = abs(W) * (left + abs(float(b0)) * ea + abs(float(a0)) * eb) * UP
+        error = error + np.array([0.0, float(drift) * UP + abs(float(out)) * short])
+        self.write(c, {name: W}, error, abs(float(out)) * max(0.0, high + float(read_error[1]) + float(bias)) * UP)
+
+    def _size(self, name: str) -> float:
+        if name not in self.held:
+            raise Unproved(f"{name} is needed but not in the stream")
+        return self.held[name].size
+
+    def saw_start(self, gadget: Gadget, entries: tuple[Entry, ...]) -> list[Branch]:
+        """The branches of a square or a product, ready for their first stage, with what their arguments err by."""
+        (name,) = gadget.values
+        value = self.stream.values[name]
+        (c, W) = self.stream.destination(name)
+        if value.op == "product" and gadget.kind == "product" and len(entries) == 2:
+            f, g = value.of
+            ea, eb = self.error_of(f), self.error_of(g)
+            (al, ah), (bl, bh) = self.stream.span(f), self.stream.span(g)
+            error = max(abs(al), abs(ah)) * eb + max(abs(bl), abs(bh)) * ea + ea * eb
+            (a0, A), (b0, B) = ((_middle(r), _radius(r)) for r in gadget.ranges)
+            scales = [(f, 1 / (4 * A), a0, ea, 1), (g, 1 / (4 * B), b0, eb, 1)]
+            slopes = (b0 * A + a0 * B, b0 * A - a0 * B)
+            plan = [(4 * A * B, -4 * A * B + 2 * slopes[0], 1), (-4 * A * B, 4 * A * B + 2 * slopes[1], -1)]
+            constant, half = a0 * b0 - slopes[0] - slopes[1], Fraction(1, 2)
+        elif value.op == "function" and value.expression == SQUARE and gadget.kind == "square" and len(entries) == 1:
+            (f,) = value.of
+            e = self.error_of(f)
+            low, high = self.stream.span(f)
+            error = 2 * max(abs(low), abs(high)) * e + e * e
+            (lo, hi) = (Fraction(end) for end in gadget.ranges[0])
+            S = hi - lo
+            if S <= 0:
+                raise Unproved("a square on an empty range")
+            scales, half = [(f, 1 / S, lo, e, 1)], Fraction(0)
+            plan, constant = [(S * S, 2 * lo * S, 1)], lo * lo
+        else:
+            raise Unproved("a saw network that is neither a product nor a square")
+        added = sum((Fraction(e.constants.get(c, 0.0)) for e in entries), Fraction(0))
+        branches = []
+        for entry, (q, l, sign) in zip(entries, plan, strict=True):  # noqa: E741
+            branches.append(self._branch(entry, float(Fraction(W) * q), float(Fraction(W) * l), scales, half, sign))
+        shift = float(added - Fraction(W) * constant)
+        branches[0].low_error += shift - 1e-15 * abs(shift)
+        branches[0].high_error += shift + 1e-15 * abs(shift)
+        sizes = abs(W) * float(sum(abs(p[0]) + abs(p[1]) for p in plan))
+        branches[0].moved = branches[0].moved + abs(W) * error * UP + np.array([0.0, 4e-16 * sizes])
+        return branches
+
+    def _branch(
+        self,
+        entry: Entry,
+        q: float,
+        l: float,  # noqa: E741
+        scales: list[tuple[Functional, Fraction, Fraction, Floats, int]],
+        half: Fraction,
+        sign: int,
+    ) -> Branch:
+        """P̂ = ⟨row, ẑ⟩ + b_1 against P = Σ ± (t − t_0)·scale + half, and where it lies."""
+        layer = self.layer
+        a, b = np.searchsorted(layer.rows_1, [entry.first, entry.first + 1])
+        row = dict(zip(layer.columns_1[a:b].tolist(), layer.values_1[a:b].tolist(), strict=True))
+        names, _ = self.read(row)
+        wanted: dict[str, Fraction] = {}
+        offset, low, high = half, float(half), float(half)
+        for i, (f, scale, middle, e, _) in enumerate(scales):
+            factor = scale * (sign if i else 1)
+            for n, w in f.terms:
+                wanted[n] = wanted.get(n, Fraction(0)) + factor * Fraction(w)
+            offset += factor * (Fraction(f.offset) - middle)
+            t_low, t_high = self.stream.span(f)
+            ends = [float(factor) * (t - float(middle)) for t in (t_low - float(e[1]), t_high + float(e[1]))]
+            low, high = low + min(ends), high + max(ends)
+        drift = abs(Fraction(float(layer.b_1[entry.first])) - offset)
+        for n in wanted.keys() | names.keys():
+            drift += abs(wanted.get(n, Fraction(0)) - Fraction(names.get(n, 0.0))) * Fraction(self._size(n))
+        d = float(drift) * UP
+        slack = 1e-15 * (1 + abs(low) + abs(high)) + d
+        reach = max(abs(low - slack), abs(high + slack))
+        branch = Branch(q, l, low - slack, high + slack)
+        branch.moved = np.array([0.0, (2 * abs(q) * reach + abs(l)) * d])
+        return branch
+
+    def saw_stage(self, gadget: Gadget, entries: tuple[Entry, ...], branches: list[Branch], last: bool) -> None:
+        (name,) = gadget.values
+        c, W = self.stream.destination(name)
+        for entry, branch in zip(entries, branches, strict=True):
+            first, key = branch.first, (name, id(branch))
+            units = self.units(entry)
+            spaces = set(units.writes) - {c}
+            if len(spaces) > 1 or c not in units.writes or not len(units.bias):
+                raise Unproved("a saw writes elsewhere than to its value and one workspace")
+            if not first and (units.row != {branch.workspace: 1.0} or self.slots[branch.workspace].owner != key):
+                raise Unproved("a saw does not read its workspace")
+            if (not last or not first) and not spaces:
+                raise Unproved("a saw has no workspace for its next stage, or does not clear it")
+            space = spaces.pop() if spaces else -1
+            if first and space >= 0 and not self.stream.slots[space].free:
+                raise Unproved(f"coordinate {space} is not free for a saw")
+            if not first and space != branch.workspace:
+                raise Unproved("a saw changes its workspace")
+            if first and last and space >= 0:
+                raise Unproved("a saw of one stage writes to a workspace")
+            if not set(units.constants) <= {c, space} or (self.layer.b_2[space] and space >= 0 and not last):
+                raise Unproved("a saw adds a constant elsewhere than to its value")
+            shift, constant = float(units.bias[0]) if first else 0.0, units.constants.get(space, 0.0)
+            size, left = branch.stage(-units.bias, shift, units.writes[c], units.writes.get(space), last, constant)
+            self.write(c, {}, np.zeros(2), size)
+            self.at(c).begun.add(name)
+            if space >= 0:
+                added = self.at(space)
+                branch.workspace, added.cleared = space, True
+                if last:
+                    added.error = added.error + np.array([0.0, left])
+                else:
+                    before = self.stream.slots[space].error if first else np.zeros(2)
+                    branch.disturbed(before + np.array([0.0, float(self.rounding[space])]))
+                    added.owner, added.size = key, max(abs(branch.low), abs(branch.high))
+        if last:
+            low, high = (sum(getattr(b, side) for b in branches) for side in ("low_error", "high_error"))
+            moved = sum((b.moved for b in branches), np.zeros(2))
+            self.write(c, {name: W}, (moved + max(abs(low), abs(high))) * UP, 0.0)
+            self.at(c).ended.add(name)
+
+
+def _plus(total: Jet | None, part: Jet, weight: float) -> Jet:
+    ops = JetOperations()
+    scaled = ops.mul(ops.const(Fraction(weight)), part)
+    return scaled if total is None else ops.add(total, scaled)
+
+
+def _middle(r: tuple[float, float]) -> Fraction:
+    return (Fraction(r[0]) + Fraction(r[1])) / 2
+
+
+def _radius(r: tuple[float, float]) -> Fraction:
+    if not r[1] > r[0]:
+        raise Unproved("a product on an empty range")
+    return (Fraction(r[1]) - Fraction(r[0])) / 2
