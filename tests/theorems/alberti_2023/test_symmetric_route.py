@@ -124,3 +124,9 @@ def test_an_estimate_is_what_is_built():
     assert estimate.reachable is not None
     assert estimate.reachable <= 1e-2
     assert f"{built.constants['orbits']:,}" in estimate.why
+
+
+def test_the_constant_zero_is_left_to_route_exact():
+    with pytest.raises(RefusedError, match="0 everywhere"):
+        construct("sum(norm2(x - x)*y[0])", 0.3, route="symmetric", n=2, d=1)
+    assert construct("sum(norm2(x - x)*y[0])", 0.3, n=2, d=1).certificate.route == "exact"

@@ -67,7 +67,8 @@ def interpolate(f: Target, degrees: Degrees) -> OrbitInterpolant:
         nonlocal error
         weights = Multisets(degrees.other_types, k).arrangements(k)
         mass = (np.abs(state) @ weights).reshape(len(state), f.width, -1).sum(axis=2).max()
-        error += _step_error(degrees.other_types, d) * float(mass) * rest ** (m - k - 1) * INFLATE
+        # a new type may stand at any of k + 1 places among those already transformed
+        error += (k + 1) * _step_error(degrees.other_types, d) * float(mass) * rest ** (m - k - 1) * INFLATE
 
     coefficients = transform(values, own, others, m, watch)
     return OrbitInterpolant(OrbitBasis(own_types, other_types, m), coefficients, error * INFLATE)

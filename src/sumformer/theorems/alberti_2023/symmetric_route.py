@@ -85,6 +85,8 @@ def _degrees(f: Target, epsilon: float) -> Degrees:
             "route symmetric interpolates, and needs a target that is analytic near the box",
             [str(error), "route grid asks for continuity alone"],
         ) from error
+    if not any(ellipse.maximum for ellipse in degrees.ellipses):
+        raise RefusedError("route symmetric: the target is 0 everywhere", ["route exact takes it, or write 0"])
     if degrees.remainder > LARGEST_SHARE * epsilon:
         raise RefusedError(
             f"route symmetric: interpolating {f.tokens.maximum} tokens in {f.d} dimension(s) to ε = {epsilon:g} "

@@ -253,9 +253,8 @@ class ExpressionIdeal:
         """b K̃ on the cells."""
         value = p.setting.cells.full(INTERVALS.const(Fraction(1)))
         for g in self.net.products[term.product].kernels:
-            value = INTERVALS.mul(value, p.setting.kernels[g])
-        error = p.kernel_error(term.product)
-        value = Interval(np.nextafter(value.lo - error, -np.inf), np.nextafter(value.hi + error, np.inf))
+            value = INTERVALS.mul(value, widened(p.setting.kernels[g], p.kernel_errors[g]))
+        value = widened(value, p.left_out[term.product])
         return INTERVALS.mul(value, p.channels[term.channel].value)
 
     @cached_property

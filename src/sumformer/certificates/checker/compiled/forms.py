@@ -226,8 +226,7 @@ class Forms:
         return Element({self.atoms.one: rational(middle)} if middle else {}, error, found)
 
     def _exponential(self, v: Element, range: Interval) -> Element:
-        rest = dict(v.terms)
-        pulled = self._number("exp", rest.pop(self.atoms.one, ZERO))
+        pulled, rest = self.const(Fraction(1)), dict(v.terms)
         for m, c in v.terms.items():
             single = m[1][0][0] if m[0] == self.atoms.zero and not m[2] and len(m[1]) == 1 and m[1][0][1] == 1 else -1
             if single in self._logs and c.denominator == 1 and abs(int(c.numerator)) <= 64:

@@ -1,7 +1,7 @@
 """F(s) = Σ_i w_i R(s − κ_i): what units that read one number s add to one coordinate. Enclosed at its breakpoints.
 
 F is linear between neighbouring ends, so against a function g with g'' ∈ [m, M] on a piece of length h
-  F − g ∈ [min d − m⁻ h²/8, max d + M⁺ h²/8],  d = F − g at the two ends,  M⁺ = max(M, 0), m⁻ = max(−m, 0). Where g'' is unbounded, by the spread of both on the piece.
+F − g lies below its chord + 4B τ(1 − τ), 0 ≤ τ ≤ 1, B = max(M, 0) h²/8, and above it with B = max(−m, 0) h²/8. Where g'' is unbounded, by the spread of both on the piece.
 """
 
 from __future__ import annotations
@@ -62,11 +62,20 @@ def gap(p: Pieces, at: Interval, over: Jet) -> tuple[float, float]:
     """[min, max] of F − g; `at` is g at the ends, `over` its jet on the pieces."""
     low, high = np.nextafter(p.lo - at.hi, -np.inf), np.nextafter(p.hi - at.lo, np.inf)
     eighth = np.diff(p.ends) ** 2 / 8 * (1 + 1e-12)
-    below = np.minimum(low[:-1], low[1:]) - np.maximum(-over.second.lo, 0.0) * eighth
-    above = np.maximum(high[:-1], high[1:]) + np.maximum(over.second.hi, 0.0) * eighth
+    below = -peak(-low[:-1], -low[1:], np.maximum(-over.second.lo, 0.0) * eighth)
+    above = peak(high[:-1], high[1:], np.maximum(over.second.hi, 0.0) * eighth)
     least = np.minimum(p.lo[:-1], p.lo[1:]) - over.value.hi
     most = np.maximum(p.hi[:-1], p.hi[1:]) - over.value.lo
     below = np.where(np.isnan(below), least, np.maximum(below, least))
     above = np.where(np.isnan(above), most, np.minimum(above, most))
     slack = 4e-16 * (p.size + float(over.value.magnitude.max()))
     return float(below.min()) - slack, float(above.max()) + slack
+
+
+def peak(a: Floats, b: Floats, B: Floats) -> Floats:
+    """max over 0 ≤ τ ≤ 1 of (1 − τ) a + τ b + 4B τ(1 − τ), rounded up."""
+    inside = np.abs(b - a) < 4 * B
+    with np.errstate(all="ignore"):
+        top = (a + b) / 2 + B + (b - a) ** 2 / np.where(inside, 16 * B, 1.0)
+    found = np.where(inside, top, np.maximum(a, b))
+    return np.asarray(found + 4e-16 * (np.abs(a) + np.abs(b) + np.where(inside, B, 0.0)))

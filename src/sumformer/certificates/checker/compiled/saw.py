@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from sumformer.certificates.checker.compiled.piecewise import Pieces, pieces
+from sumformer.certificates.checker.compiled.piecewise import Pieces, peak, pieces
 from sumformer.certificates.checker.interval import Floats
 
 _U = float(np.finfo(np.longdouble).eps)
@@ -95,10 +95,9 @@ def _defect(
     spread = spread + 1e-15 * np.abs(bend) + 16 * _U * abs(q) * np.diff(G.ends) ** 2 + 64 * _U * abs(following)
     error = error + 8 * _U * np.abs(g).astype(np.float64)
     low, high = D.astype(np.float64) - error, D.astype(np.float64) + error
-    below = np.minimum(low[:-1], low[1:]) - np.maximum(bend + spread, 0.0) / 8
-    above = np.maximum(high[:-1], high[1:]) + np.maximum(spread - bend, 0.0) / 8
-    slack = 4e-16 * (float(np.abs(below).max()) + float(np.abs(above).max()))
-    return float(below.min()) - slack, float(above.max()) + slack
+    below = -peak(-low[:-1], -low[1:], np.maximum(bend + spread, 0.0) / 8)
+    above = peak(high[:-1], high[1:], np.maximum(spread - bend, 0.0) / 8)
+    return float(below.min()), float(above.max())
 
 
 def _middle(p: Pieces) -> tuple[np.ndarray, Floats]:  # type: ignore[type-arg]

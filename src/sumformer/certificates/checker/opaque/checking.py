@@ -129,6 +129,8 @@ def _radius(box: Box, k: int, cells: list[int], tensors: dict[str, NDArray[Any]]
         return Fraction(0), [f"weights: edges.{k} and centres.{k} do not have the shapes of {cells[k]} cells"]
     if not bool(np.isfinite(edges).all() and np.isfinite(centres).all() and (np.diff(edges) >= 0).all()):
         return Fraction(0), [f"weights: edges.{k} should ascend, and all numbers be finite"]
+    if any(not box.lower[k] <= Fraction(float(m)) <= box.upper[k] for m in centres):
+        return Fraction(0), [f"weights: centres.{k} leave the box, where nothing is known of the function"]
     inner = [Fraction(float(e)) for e in edges]
     ends = [box.lower[k], *(min(max(e, box.lower[k]), box.upper[k]) for e in inner), box.upper[k]]
     pairs = zip(ends[:-1], ends[1:], (Fraction(float(m)) for m in centres), strict=True)

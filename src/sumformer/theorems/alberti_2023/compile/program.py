@@ -93,6 +93,7 @@ class Program:
             value.weight_error = max(value.weight_error, weight_error) + lost
             return Functional(f.terms)
         lo, hi = self.range(f)
+        lo, hi = lo - weight_error - lost, hi + weight_error + lost
         if within is not None:
             lo, hi = max(lo, within[0]), min(hi, within[1])
         phase: Phase = "psi" if any(self.values[v].phase != "x" for v, _ in f.terms) else "x"
@@ -164,6 +165,7 @@ class Program:
         if any(self.values[v].phase == "mean" for v, _ in gathered.terms):
             rest = Functional(tuple((v, w) for v, w in f.terms if self.values[v].phase == "psi"), f.offset)
             f = rest + self.sum(gathered)
+        f = Functional(f.terms, f.offset, () if cancelled or len(f.terms) > 2 else f.slack)
         return self.sum(f, weight_error=lost) if cancelled or len(f.terms) > 2 else f
 
     def lost(self, f: Functional) -> float:

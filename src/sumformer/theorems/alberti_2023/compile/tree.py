@@ -6,7 +6,6 @@ A part that depends on one number only (a coordinate, a reduction) is one functi
 from __future__ import annotations
 
 from collections.abc import Callable
-from fractions import Fraction
 from functools import reduce
 
 from sumformer.algebra.interval_operations import IntervalOperations
