@@ -46,13 +46,18 @@ class SparseFeedForward(TokenWise):
 
     def formula(self, x: Tensor, keep: Tensor | None) -> Tensor:
         if torch.compiler.is_compiling():  # sparse tensors have no form in an exported graph
-            out: Tensor = (x @ self.whole(1).mT + self.b_1).relu() @ self.whole(2).mT + self.b_2
+            out: Tensor = self.activation(x @ self.whole(1).mT + self.b_1) @ self.whole(2).mT + self.b_2
             return out
         first, second = self.matrix(1), self.matrix(2)
         columns = x.flatten(0, 1).mT  # (d_model, tokens)
         slabs = torch.split(columns, max(1, SLAB // self.d_hidden), dim=1)
-        parts = [torch.sparse.mm(second, (torch.sparse.mm(first, z) + self.b_1[:, None]).relu()) for z in slabs]
+        hidden = (self.activation(torch.sparse.mm(first, z) + self.b_1[:, None]) for z in slabs)
+        parts = [torch.sparse.mm(second, h) for h in hidden]
         return torch.unflatten((torch.cat(parts, dim=1) + self.b_2[:, None]).mT, 0, x.shape[:2])
+
+    def activation(self, z: Tensor) -> Tensor:
+        """R."""
+        return z.relu()
 
     def dense(self) -> FeedForward:
         """The same map with every weight stored."""

@@ -63,7 +63,7 @@ class OpaqueTarget:
         """What is taken for granted, in words."""
         return (
             f"modulus: moving the other tokens by at most δ in every coordinate moves an output of {self.name} by at "
-            f"most {self.lipschitz:g}·δ",
+            f"most {self.lipschitz!r}·δ",
             f"equivariance: {self.name} permutes its outputs as its tokens are permuted (tested on {TRIALS} lists)",
             f"{self.name} is a function of its tokens alone, and its computed values are the target",
         )

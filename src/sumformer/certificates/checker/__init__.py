@@ -7,6 +7,7 @@ parts are imported when they are used.
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,7 @@ _CHECKERS = {
     "CompiledTransformer": "compiled.checking",
     "DeepTransformer": "deep.checking",
 }
+_PLACING = ("Positioned", "DeepTransformer")  # networks that know the places of their tokens
 
 
 def check(directory: str | Path) -> Verification:
@@ -32,9 +34,18 @@ def check(directory: str | Path) -> Verification:
         import flint  # noqa: F401
     except ImportError:
         raise MissingDependencyError("python-flint", "the certificate checker", "certify") from None
-    name = _CHECKERS.get(network_type(Path(directory)), "checking")
-    verification: Verification = import_module(f"{__name__}.{name}").check(directory)
+    kind = network_type(Path(directory))
+    verification: Verification = import_module(f"{__name__}.{_CHECKERS.get(kind, 'checking')}").check(directory)
+    if kind not in _PLACING and _positioned(Path(directory)):
+        why = "constants: positions are recorded, of which this network knows nothing"
+        return replace(verification, verified=False, failures=(*verification.failures, why))
     return verification
+
+
+def _positioned(folder: Path) -> bool:
+    from sumformer.certificates.checker.files import read_certificate
+
+    return "positions" in read_certificate(folder).constants
 
 
 def network_type(folder: Path) -> str:

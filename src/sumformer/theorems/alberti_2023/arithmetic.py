@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from sumformer.errors import RefusedError
+from sumformer.targets.domain import Box
+
 
 @dataclass(frozen=True)
 class Arithmetic:
@@ -31,3 +34,15 @@ ARITHMETICS = {
     "float32": Arithmetic("float32", 2.0**-24, 0.0, *_NARROW, *_NARROW, "float32", 32),
     "mixed": Arithmetic("mixed", 2.0**-53, 2.0**-24, *_WIDE, *_NARROW, "float64", 1024),
 }
+
+
+def refuse_box(box: Box, arithmetic: Arithmetic) -> None:
+    """Refuse a box whose edges, or the reciprocal of whose radius, are no normal numbers of the arithmetic."""
+    largest = max(max(abs(a), abs(b)) for a, b in zip(box.lower, box.upper, strict=True))
+    smallest = min(box.radius)
+    if largest > arithmetic.huge_out / 2 or smallest < 4 * max(arithmetic.tiny, arithmetic.tiny_out):
+        most, least = arithmetic.huge_out / 2, 4 * max(arithmetic.tiny, arithmetic.tiny_out)
+        raise RefusedError(
+            f"the box {box} is too large or too small for {arithmetic.name} arithmetic",
+            [f"edges up to {most:.1e} and radii from {least:.1e} are taken: rescale the target"],
+        )

@@ -16,7 +16,7 @@ from sumformer.nn.grid_sumformer import GridSumformer
 from sumformer.targets.lipschitz import LipschitzBound, lipschitz_bound
 from sumformer.targets.opaque import OpaqueTarget
 from sumformer.targets.target import Target
-from sumformer.theorems.alberti_2023.arithmetic import Arithmetic
+from sumformer.theorems.alberti_2023.arithmetic import Arithmetic, refuse_box
 from sumformer.theorems.alberti_2023.grid_tables import fill_tables, most_cells, refuse_tokens
 from sumformer.theorems.alberti_2023.opaque_route import opaque_route
 from sumformer.theorems.alberti_2023.tree_rounding import tree_rounding
@@ -30,6 +30,7 @@ def grid_route(f: Target | OpaqueTarget, epsilon: float, arithmetic: Arithmetic)
     """The network with as few cells as ε allows, or a refusal that says which ε the budget of cells allows."""
     if isinstance(f, OpaqueTarget):
         return opaque_route(f, epsilon, arithmetic)
+    refuse_box(f.box, arithmetic)
     refuse_tokens(f.tokens)
     modulus = lipschitz_bound(f, weights=_moves(f))
     rounding = tree_rounding(f, arithmetic)
@@ -62,6 +63,7 @@ def grid_route(f: Target | OpaqueTarget, epsilon: float, arithmetic: Arithmetic)
 def grid_estimate(f: Target, epsilon: float, arithmetic: Arithmetic) -> Estimate:
     """Cells, d' and the ε within reach, from a quick Lipschitz constant; nothing is built."""
     try:
+        refuse_box(f.box, arithmetic)
         refuse_tokens(f.tokens)
         modulus = lipschitz_bound(f, weights=_moves(f), factor=2.0, boxes=QUICK)
         rounding = tree_rounding(f, arithmetic)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from sumformer.certificates.certificate import ErrorTerm
 from sumformer.errors import DomainError, RefusedError
 from sumformer.targets.target import Target
-from sumformer.theorems.alberti_2023.arithmetic import Arithmetic
+from sumformer.theorems.alberti_2023.arithmetic import Arithmetic, refuse_box
 from sumformer.theorems.alberti_2023.orbit_interpolant import interpolate
 from sumformer.theorems.alberti_2023.symmetric_degrees import Degrees, DegreeStudy
 from sumformer.theorems.alberti_2023.symmetric_network import SymmetricNetwork, symmetric_network
@@ -28,6 +28,7 @@ ATTEMPTS = 3
 
 def symmetric_route(f: Target, epsilon: float, arithmetic: Arithmetic) -> Built:
     """The network of the four steps, with error terms ≤ ε; a `RefusedError` with the reasons where that is not so."""
+    refuse_box(f.box, arithmetic)
     degrees = _degrees(f, epsilon)
     try:
         interpolant = interpolate(f, degrees)
@@ -58,6 +59,7 @@ def symmetric_route(f: Target, epsilon: float, arithmetic: Arithmetic) -> Built:
 def symmetric_estimate(f: Target, epsilon: float, arithmetic: Arithmetic) -> Estimate:
     """Degrees and orbits, from the ellipses alone; nothing is interpolated."""
     try:
+        refuse_box(f.box, arithmetic)
         degrees = _degrees(f, epsilon)
     except RefusedError as refusal:
         return Estimate(False, str(refusal).replace("\n  - ", "; "), reachable=refusal.reachable)

@@ -171,8 +171,12 @@ def scale(a: Terms, factor: fmpq) -> Terms:
 
 
 def lead(terms: Terms) -> tuple[Monomial, fmpq]:
-    """The monomial with the largest coefficient; among those equal to six digits, the last in order."""
-    return max(terms.items(), key=lambda pair: (float(f"{abs(float(pair[1])):.5e}"), pair[0]))
+    """The monomial with the largest coefficient, not 1 if another is there; of those equal to six digits, the last."""
+    return max(terms.items(), key=lambda pair: (_varies(pair[0]), float(f"{abs(float(pair[1])):.5e}"), pair[0]))
+
+
+def _varies(m: Monomial) -> bool:
+    return any(m[0]) or bool(m[1]) or bool(m[2])
 
 
 def rational(value: Fraction | float | int) -> fmpq:

@@ -9,14 +9,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from itertools import product as cartesian
 
 import numpy as np
-from flint import fmpq
 
 from sumformer.certificates.checker.arithmetic import Arithmetic
 from sumformer.certificates.checker.axes import most_axes
@@ -24,11 +23,12 @@ from sumformer.certificates.checker.bound import Evaluation, bound
 from sumformer.certificates.checker.cells import Cells, cells_per_axis
 from sumformer.certificates.checker.checking import BUDGETS, token_pieces
 from sumformer.certificates.checker.compiled.atoms import Terms, add, rational, scale
-from sumformer.certificates.checker.compiled.files import Value
 from sumformer.certificates.checker.compiled.forms import INTERVALS, Element, Forms, between, widened
+from sumformer.certificates.checker.compiled.ledger import Value
+from sumformer.certificates.checker.compiled.series import Series
 from sumformer.certificates.checker.interval import Floats, Interval
 from sumformer.certificates.checker.kernel_error import KernelError
-from sumformer.certificates.checker.network import Network, Reduction, Term, shifted
+from sumformer.certificates.checker.network import Network, Reduction, Term
 from sumformer.certificates.checker.proof import Pass, Setting, left_out_mass
 from sumformer.certificates.checker.quotient import shared
 from sumformer.certificates.checker.tree_values import components
@@ -57,11 +57,8 @@ class ExpressionIdeal:
     """S over the atoms of `forms`."""
 
     parts: tuple[float, float]
-    net: Network
-    weights: tuple[Floats, ...]
-    passes: tuple[Pass, ...]
+    sums: Series
     ranges: dict[Place, Interval]
-    forms: Forms
     tops: list[tuple[Terms, Quotient, float]]
 
     @staticmethod
@@ -85,7 +82,15 @@ class ExpressionIdeal:
             if second <= 0.5 * claim:
                 break
         parts = (first, max(0.0, second - first))
-        return ExpressionIdeal(parts, net, weights, passes, _ranges(passes), forms, [])
+        return ExpressionIdeal(parts, Series(net, weights, passes, forms), _ranges(passes), [])
+
+    @property
+    def net(self) -> Network:
+        return self.sums.net
+
+    @property
+    def forms(self) -> Forms:
+        return self.sums.forms
 
     # ---- S
 
@@ -103,7 +108,7 @@ class ExpressionIdeal:
 
     def leaf(self, part: Node) -> list[Element] | None:
         if isinstance(part, Token):
-            return [self.coordinate(c) for c in range(self.net.d)] if part.name == "x" else None
+            return [self.sums.coordinate(c) for c in range(self.net.d)] if part.name == "x" else None
         if isinstance(part, Reduce):
             return [self._name((part, c)) for c in range(part.width)]
         return None
@@ -128,11 +133,6 @@ class ExpressionIdeal:
     def _names(self) -> dict[Place, Place]:
         return {}
 
-    def coordinate(self, c: int) -> Element:
-        """x_c = centre + radius·u_c."""
-        u = self.forms.chebyshev(tuple(int(k == c) for k in range(self.net.d)))
-        return self.forms.add(self.forms.const(self.net.centre[c]), self.forms.scaled(u, self.net.radius[c]))
-
     def quotient(self, part: Node) -> list[Element] | None:
         """num/den of every coordinate of a quotient of reductions that share their kernels."""
         if not (isinstance(part, Binary) and part.op == "/"):
@@ -152,110 +152,16 @@ class ExpressionIdeal:
         others = reduction.node.kind.endswith("_others")
         out = self.forms.const(Fraction(0))
         for term in reduction.components[c]:
-            out = self.forms.add(out, self.forms.mul(self._own(term), self.series(term, others)))
-        kind, n = reduction.node.kind, self._count
+            out = self.forms.add(out, self.forms.mul(self._own(term), self.sums.series(term, others)))
+        kind, n = reduction.node.kind, self.sums.count
         if kind != "mean":
             if n is None:
                 raise Unproved("identity: a sum over tokens needs their number")
             out = self.forms.scaled(out, Fraction(n, n - 1) if kind == "mean_others" else Fraction(n))
         return Element(out.terms, out.error, self.ranges[reduction.node, c])
 
-    @cached_property
-    def _count(self) -> int | None:
-        low, high = (
-            min(p.setting.tokens.minimum for p in self.passes),
-            max(p.setting.tokens.maximum for p in self.passes),
-        )
-        return low if low == high else None
-
     def _own(self, term: Term) -> Element:
         return components(term.own, self.forms, self.leaf)[0]
-
-    def series(self, term: Term, others: bool) -> Element:
-        """V_t = Σ_α T_α(u) Σ_β A_{αβ} mean(b T_β p_t), for the others less 1/n of the own summand."""
-        channel = self._channel(term.channel)
-        product = self.net.products[term.product]
-        share = Fraction(1, self._count) if others and self._count else Fraction(0)
-        if others and not share:
-            raise Unproved("identity: leaving out the own token needs the number of tokens")
-        columns: dict[tuple[int, ...], Terms] = {}  # β ↦ mean(b T_β p) − share · b T_β p
-        for beta in product.support:
-            column: Terms = {}
-            for index, weight in shifted(beta, term.polynomial).items():
-                column = add(column, scale(self._feature(term.channel, channel, index, share), rational(weight)))
-            columns[beta] = column
-        out: Terms = {}
-        for alpha, row in self._rows(term.product):
-            inner: Terms = {}
-            for beta, weight in zip(product.support, row, strict=True):
-                if weight:
-                    for m, c in columns[beta].items():
-                        value = c * weight
-                        inner[m] = inner[m] + value if m in inner else value
-            out = add(out, self.forms.atoms.multiply({(alpha, (), 0): fmpq(1)}, inner))
-        return Element(out, 0.0, self._series_range(term, others))
-
-    def _feature(self, number: int, channel: Element, index: tuple[int, ...], share: Fraction) -> Terms:
-        key = (number, index, share)
-        if key not in self._features:
-            own = self.forms.mul(channel, self.forms.chebyshev(index))
-            self._features[key] = add(self.forms.mean(own).terms, scale(own.terms, rational(-share)))
-        return self._features[key]
-
-    @cached_property
-    def _features(self) -> dict[object, Terms]:
-        return {}
-
-    def _channel(self, number: int) -> Element:
-        """b(y), as a function of the own token."""
-        here = [self.coordinate(c) for c in range(self.net.d)]
-        return components(
-            self.net.channels[number].factor, self.forms, lambda part: here if isinstance(part, Token) else None
-        )[0]
-
-    def _rows(self, number: int) -> Iterator[tuple[tuple[int, ...], list[fmpq]]]:
-        """α and [Π_g A_g[α_g, β_g]]_β, exactly."""
-        product, d = self.net.products[number], self.net.d
-        parts = []
-        for g in product.kernels:
-            kernel = self.net.kernels[g]
-            shape = [n + 1 for n in kernel.y_degrees]
-            columns = [
-                int(np.ravel_multi_index([beta[c] for c in kernel.coordinates], shape)) for beta in product.support
-            ]
-            alphas = list(cartesian(*(range(n + 1) for n in kernel.x_degrees)))
-            rows = [[rational(float(v)) for v in self.weights[g][i, columns]] for i in range(len(alphas))]
-            parts.append((kernel.coordinates, alphas, rows))
-        for picks in cartesian(*(range(len(alphas)) for _, alphas, _ in parts)):
-            alpha, row = [0] * d, [fmpq(1)] * len(product.support)
-            for i, (coordinates, alphas, rows) in zip(picks, parts, strict=True):
-                for c, degree in zip(coordinates, alphas[i], strict=True):
-                    alpha[c] = degree
-                row = [a * b for a, b in zip(row, rows[i], strict=True)]
-            yield tuple(alpha), row
-
-    # ---- ranges
-
-    def _series_range(self, term: Term, others: bool) -> Interval:
-        """The hull of b p K̃ over cells, times (n − 1)/n for the others."""
-        lows, highs = [], []
-        for p in self.passes:
-            value = INTERVALS.mul(self._weight(p, term), p.setting.cells.polynomial(term.polynomial))
-            n = p.setting.tokens
-            if others:
-                count = between((n.minimum - 1) / n.minimum, (n.maximum - 1) / n.maximum)
-                value = INTERVALS.mul(value, widened(count, 1e-15))
-            lows.append(float(value.lo.min()))
-            highs.append(float(value.hi.max()))
-        return between(min(lows), max(highs))
-
-    def _weight(self, p: Pass, term: Term) -> Interval:
-        """b K̃ on the cells."""
-        value = p.setting.cells.full(INTERVALS.const(Fraction(1)))
-        for g in self.net.products[term.product].kernels:
-            value = INTERVALS.mul(value, widened(p.setting.kernels[g], p.kernel_errors[g]))
-        value = widened(value, p.left_out[term.product])
-        return INTERVALS.mul(value, p.channels[term.channel].value)
 
     @cached_property
     def quotients(self) -> list[Quotient]:
@@ -278,11 +184,11 @@ class ExpressionIdeal:
         ratios = [self.forms.mul(self._own(term), inverse) for term in terms]
         num = self.forms.const(Fraction(0))
         for term, ratio in zip(terms, ratios, strict=True):
-            num = self.forms.add(num, self.forms.mul(ratio, self.series(term, others)))
-        den = self.series(under, others)
+            num = self.forms.add(num, self.forms.mul(ratio, self.sums.series(term, others)))
+        den = self.sums.series(under, others)
         lows, highs = [], []
-        for p in self.passes:
-            if not bool((self._weight(p, under).lo > 0).all()) or under.polynomial[0][1] <= 0:
+        for p in self.sums.passes:
+            if not bool((self.sums.weight_on_cells(p, under).lo > 0).all()) or under.polynomial[0][1] <= 0:
                 raise Unproved("b K̃ may vanish")
             g = p.setting.cells.full(INTERVALS.const(Fraction(0)))
             for term, ratio in zip(terms, ratios, strict=True):
@@ -346,14 +252,14 @@ class ExpressionIdeal:
         for q in self.quotients:
             apart = distance(found.terms, q.den.terms)
             if apart <= limit:
-                return _met(found, q.den.range, found.error + apart)
+                return _met(found, q.den.range, found.error + apart + q.den.error)
             if isinstance(k, float):
                 top = add(q.num.terms, scale(q.den.terms, rational(k)))
                 apart = distance(found.terms, top)
                 if apart <= limit:
                     self.tops.append((found.terms, q, k))
                     high = INTERVALS.mul(q.den.range, INTERVALS.add(q.integrand, INTERVALS.const(Fraction(k))))
-                    return _met(found, high, found.error + apart + q.num.error)
+                    return _met(found, high, found.error + apart + q.num.error + abs(k) * q.den.error)
         return self._as_logarithm(found)
 
     def _as_logarithm(self, found: Element) -> Element | None:
@@ -367,6 +273,7 @@ class ExpressionIdeal:
             if signs[1].argument != terms or apart > CLOSE * q.den.size:
                 continue
             far = self.forms.atoms.distance(terms, add(q.num.terms, scale(q.den.terms, rational(k)))) + q.num.error
+            far, apart = far + abs(k) * q.den.error, apart + q.den.error
             inside = INTERVALS.add(q.integrand, INTERVALS.const(Fraction(k)))
             least = float(q.den.range.lo)
             moved = 2 * (apart / least + far / (least * float(inside.lo)))

@@ -1,7 +1,7 @@
 """The one attention: with W_Q = W_K = 0 all logits are 0 and every token gets the mean of the values.
 
-softmax       11ᵀ/n: γ_{n+8}                        performer, normalised    D⁻¹ a(0)(a(0)ᵀV): γ_{n+2k+12}
-linformer     F = 1/n, k equal rows: γ_{n+k+10}      unnormalised             a(0)·a(0) = 1, W_V carries 1/n: γ_{n+2k+12}
+softmax      11ᵀ/n: γ_{n+8}                     performer, normalised   D⁻¹ a(0)(a(0)ᵀV): γ_{n+2k+12}
+linformer    F = 1/n, k equal rows: γ_{n+k+10}   unnormalised            a(0)·a(0) = 1, W_V carries 1/n: γ_{n+2k+12}
 """
 
 from __future__ import annotations

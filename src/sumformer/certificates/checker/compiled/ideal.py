@@ -11,12 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sumformer.certificates.certificate import Certificate
+from sumformer.certificates.checker.axes import kernel_failures
 from sumformer.certificates.checker.claims import as_matrices, constant_failures, read_constants, weight_failures
 from sumformer.certificates.checker.compiled.expression_ideal import ExpressionIdeal
-from sumformer.certificates.checker.compiled.files import Compiled, Value
+from sumformer.certificates.checker.compiled.files import Compiled
 from sumformer.certificates.checker.compiled.forms import Element, Forms
+from sumformer.certificates.checker.compiled.ledger import Value
 from sumformer.certificates.checker.compiled.symmetric_ideal import SymmetricIdeal
-from sumformer.certificates.checker.axes import kernel_failures
 from sumformer.certificates.checker.files import CONFIG_FILE, network_of
 from sumformer.certificates.checker.identity import identity_failures
 from sumformer.certificates.checker.kernel_error import kernel_error

@@ -1,4 +1,4 @@
-"""(g, g', g'') on arrays of intervals, for expressions in one variable; second derivatives may be unbounded, never wrong.
+"""(g, g', g'') on arrays of intervals, for expressions in one variable; g'' may be unbounded.
 
 (ab)'' = a''b + 2a'b' + ab'',   (F∘g)'' = F''(g) g'² + F'(g) g''.
 """

@@ -1,7 +1,8 @@
 """F(s) = Σ_i w_i R(s − κ_i): what units that read one number s add to one coordinate. Enclosed at its breakpoints.
 
-F is linear between neighbouring ends, so against a function g with g'' ∈ [m, M] on a piece of length h
-F − g lies below its chord + 4B τ(1 − τ), 0 ≤ τ ≤ 1, B = max(M, 0) h²/8, and above it with B = max(−m, 0) h²/8. Where g'' is unbounded, by the spread of both on the piece.
+F is linear between neighbouring ends, so against a function g with g'' ∈ [m, M] on a piece of length h, F − g lies
+below its chord + 4B τ(1 − τ), 0 ≤ τ ≤ 1, B = max(M, 0) h²/8, and above its chord − 4B τ(1 − τ), B = max(−m, 0) h²/8.
+Where g'' is unbounded, by the spread of both on the piece.
 """
 
 from __future__ import annotations
@@ -79,3 +80,12 @@ def peak(a: Floats, b: Floats, B: Floats) -> Floats:
         top = (a + b) / 2 + B + (b - a) ** 2 / np.where(inside, 16 * B, 1.0)
     found = np.where(inside, top, np.maximum(a, b))
     return np.asarray(found + 4e-16 * (np.abs(a) + np.abs(b) + np.where(inside, B, 0.0)))
+
+
+def shifted(s: Floats, offset: float) -> Interval:
+    """s + offset, a point wherever the sum is exact: a kink of g stays the end of its pieces."""
+    total = s + offset
+    back = total - s
+    lost = (s - (total - back)) + (offset - back)  # the exact error of the sum
+    low = np.where(lost < 0, np.nextafter(total, -np.inf), total)
+    return Interval(low, np.where(lost > 0, np.nextafter(total, np.inf), total))

@@ -14,9 +14,10 @@ from flint import fmpq
 
 from sumformer.certificates.checker.compiled.atoms import Terms, rational
 from sumformer.certificates.checker.compiled.expression_ideal import meet
-from sumformer.certificates.checker.compiled.files import Compiled, Functional, Value
+from sumformer.certificates.checker.compiled.files import Compiled
 from sumformer.certificates.checker.compiled.forms import INTERVALS, UP, Element, Forms, between
 from sumformer.certificates.checker.compiled.ideal import Ideal
+from sumformer.certificates.checker.compiled.ledger import Functional, Value
 from sumformer.certificates.checker.interval import Interval
 from sumformer.certificates.checker.tree_values import components
 from sumformer.certificates.checker.verification import Unproved

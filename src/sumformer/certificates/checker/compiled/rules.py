@@ -12,18 +12,12 @@ from fractions import Fraction
 
 import numpy as np
 
-from sumformer.certificates.checker.compiled.files import Entry, Functional, Gadget, Layer
-from sumformer.certificates.checker.compiled.forms import INTERVALS
-from sumformer.certificates.checker.compiled.jets import Jet, JetOperations, jet
-from sumformer.certificates.checker.compiled.piecewise import gap, pieces
-from sumformer.certificates.checker.compiled.saw import Branch
+from sumformer.certificates.checker.compiled.jets import JetOperations, jet
+from sumformer.certificates.checker.compiled.ledger import Entry, Functional, Gadget, Layer
+from sumformer.certificates.checker.compiled.piecewise import Pieces, gap, pieces, shifted
 from sumformer.certificates.checker.compiled.stream import UP, Slot, Stream
 from sumformer.certificates.checker.interval import Floats, Interval
 from sumformer.certificates.checker.verification import Unproved
-from sumformer.targets.node import Node
-from sumformer.targets.tree import Power, Token
-
-SQUARE: Node = Power(Token("x", 1), 2)
 
 
 @dataclass
@@ -129,6 +123,13 @@ class Rules:
         added.error = added.error + error
         added.size += size
 
+    def overwrite(self, c: int) -> Added:
+        added = self.at(c)
+        if added.cleared:
+            raise Unproved(f"coordinate {c} is overwritten twice")
+        added.cleared = True
+        return added
+
     # ---- one stage each
 
     def identity(self, gadget: Gadget, entry: Entry) -> None:
@@ -163,14 +164,12 @@ class Rules:
             raise Unproved("a clear does not read the value it takes away")
         if set(units.writes) != {c} or units.writes[c].tolist() != [-1.0] or not set(units.constants) <= {c}:
             raise Unproved("a clear is not one unit with weight −1")
-        low, high = self.stream.spans[name]
+        low = self.stream.spans[name][0]
         bias, error = float(units.bias[0]), float(self.slots[c].error[1])
         short = max(0.0, error * UP - (low + bias))
         left = float(abs(Fraction(units.constants.get(c, 0.0)) - Fraction(bias))) * UP
-        added = self.at(c)
-        added.cleared = True
+        self.overwrite(c)
         self.write(c, {}, np.array([0.0, left + short]), 0.0)
-        added.size = 0.0
 
     def function(self, gadget: Gadget, entry: Entry) -> None:
         """Σ w g(t) into each coordinate, over the values written there."""
@@ -187,27 +186,34 @@ class Rules:
             raise Unproved("a function gadget writes elsewhere than to its values")
         low, high = self.stream.span(f)
         e = float(error[1]) * UP
-        slack = 4e-16 * (abs(low) + abs(high) + e + abs(f.offset))
+        slack = 4e-16 * (abs(low) + abs(high) + e + abs(f.offset)) + 1e-300
         low, high = low - e - f.offset - slack, high + e - f.offset + slack
-        offset = INTERVALS.const(Fraction(f.offset))
         for c, goal in goals.items():
             p = pieces(-units.bias, units.writes[c], low, high)
-            ends = INTERVALS.add(Interval(p.ends, p.ends), offset)
-            cells = INTERVALS.add(Interval(p.ends[:-1], p.ends[1:]), offset)
-            at = over = None
-            for name, weight in goal:
-                g = self.stream.values[name].expression
-                assert g is not None
-                at, over = _plus(at, jet(g, ends), weight), _plus(over, jet(g, cells), weight)
-            assert at is not None and over is not None
-            below, above = gap(p, at.value, over)
+            ends = shifted(p.ends, f.offset)
+            cells = Interval(ends.lo[:-1], ends.hi[1:])
+            below, above, slope = self._against(goal, p, ends, cells)
             constant = units.constants.get(c, 0.0)
             delta = max(abs(below + constant), abs(above + constant)) * UP
-            slope = float(over.first.magnitude.max())
             carried = slope * error if error.any() else error
             self.write(c, dict(goal), carried + delta, p.size)
 
-    # ---- products and squares
+    def _against(
+        self, goal: list[tuple[str, float]], p: Pieces, ends: Interval, cells: Interval
+    ) -> tuple[float, float, float]:
+        """[min, max] of F − Σ w g, and sup |Σ w g'|."""
+        ops = JetOperations()
+        at, over = [], []
+        for name, weight in goal:
+            g, factor = self.stream.values[name].expression, ops.const(Fraction(weight))
+            if g is None:
+                raise Unproved(f"{name} has no expression")
+            at.append(ops.mul(factor, jet(g, ends)))
+            over.append(ops.mul(factor, jet(g, cells)))
+        whole = ops.total(over)
+        return *gap(p, ops.total(at).value, whole), float(whole.first.magnitude.max())
+
+    # ---- products
 
     def linear_product(self, gadget: Gadget, entry: Entry) -> None:
         """a_0 b + b_0 a − a_0 b_0 in place of a b: (a − a_0)(b − b_0) is left out."""
@@ -216,7 +222,7 @@ class Rules:
         (c, W), (f, g) = self.stream.destination(name), value.of
         if set(units.writes) != {c} or len(units.bias) != 1 or not set(units.constants) <= {c}:
             raise Unproved("a linear product is not one unit")
-        a0, b0 = (_middle(r) for r in gadget.ranges)
+        a0, b0 = ((Fraction(low) + Fraction(high)) / 2 for low, high in gadget.ranges)
         names, read_error = self.read(units.row)
         wanted = {n: b0 * Fraction(w) for n, w in f.terms}
         for n, w in g.terms:
@@ -225,7 +231,7 @@ class Rules:
         drift = Fraction(0)
         for n in wanted.keys() | names.keys():
             off = abs(Fraction(W) * wanted.get(n, Fraction(0)) - out * Fraction(names.get(n, 0.0)))
-            drift += off * Fraction(self._size(n))
+            drift += off * Fraction(self.size_of(n))
         bias = Fraction(float(units.bias[0]))
         offset = b0 * Fraction(f.offset) + a0 * Fraction(g.offset) - a0 * b0
         drift += abs(out * bias + Fraction(units.constants.get(c, 0.0)) - Fraction(W) * offset)
@@ -238,137 +244,7 @@ class Rules:
         error = error + np.array([0.0, float(drift) * UP + abs(float(out)) * short])
         self.write(c, {name: W}, error, abs(float(out)) * max(0.0, high + float(read_error[1]) + float(bias)) * UP)
 
-    def _size(self, name: str) -> float:
+    def size_of(self, name: str) -> float:
         if name not in self.held:
             raise Unproved(f"{name} is needed but not in the stream")
         return self.held[name].size
-
-    def saw_start(self, gadget: Gadget, entries: tuple[Entry, ...]) -> list[Branch]:
-        """The branches of a square or a product, ready for their first stage, with what their arguments err by."""
-        (name,) = gadget.values
-        value = self.stream.values[name]
-        (c, W) = self.stream.destination(name)
-        if value.op == "product" and gadget.kind == "product" and len(entries) == 2:
-            f, g = value.of
-            ea, eb = self.error_of(f), self.error_of(g)
-            (al, ah), (bl, bh) = self.stream.span(f), self.stream.span(g)
-            error = max(abs(al), abs(ah)) * eb + max(abs(bl), abs(bh)) * ea + ea * eb
-            (a0, A), (b0, B) = ((_middle(r), _radius(r)) for r in gadget.ranges)
-            scales = [(f, 1 / (4 * A), a0, ea, 1), (g, 1 / (4 * B), b0, eb, 1)]
-            slopes = (b0 * A + a0 * B, b0 * A - a0 * B)
-            plan = [(4 * A * B, -4 * A * B + 2 * slopes[0], 1), (-4 * A * B, 4 * A * B + 2 * slopes[1], -1)]
-            constant, half = a0 * b0 - slopes[0] - slopes[1], Fraction(1, 2)
-        elif value.op == "function" and value.expression == SQUARE and gadget.kind == "square" and len(entries) == 1:
-            (f,) = value.of
-            e = self.error_of(f)
-            low, high = self.stream.span(f)
-            error = 2 * max(abs(low), abs(high)) * e + e * e
-            (lo, hi) = (Fraction(end) for end in gadget.ranges[0])
-            S = hi - lo
-            if S <= 0:
-                raise Unproved("a square on an empty range")
-            scales, half = [(f, 1 / S, lo, e, 1)], Fraction(0)
-            plan, constant = [(S * S, 2 * lo * S, 1)], lo * lo
-        else:
-            raise Unproved("a saw network that is neither a product nor a square")
-        added = sum((Fraction(e.constants.get(c, 0.0)) for e in entries), Fraction(0))
-        branches = []
-        for entry, (q, l, sign) in zip(entries, plan, strict=True):  # noqa: E741
-            branches.append(self._branch(entry, float(Fraction(W) * q), float(Fraction(W) * l), scales, half, sign))
-        shift = float(added - Fraction(W) * constant)
-        branches[0].low_error += shift - 1e-15 * abs(shift)
-        branches[0].high_error += shift + 1e-15 * abs(shift)
-        sizes = abs(W) * float(sum(abs(p[0]) + abs(p[1]) for p in plan))
-        branches[0].moved = branches[0].moved + abs(W) * error * UP + np.array([0.0, 4e-16 * sizes])
-        return branches
-
-    def _branch(
-        self,
-        entry: Entry,
-        q: float,
-        l: float,  # noqa: E741
-        scales: list[tuple[Functional, Fraction, Fraction, Floats, int]],
-        half: Fraction,
-        sign: int,
-    ) -> Branch:
-        """P̂ = ⟨row, ẑ⟩ + b_1 against P = Σ ± (t − t_0)·scale + half, and where it lies."""
-        layer = self.layer
-        a, b = np.searchsorted(layer.rows_1, [entry.first, entry.first + 1])
-        row = dict(zip(layer.columns_1[a:b].tolist(), layer.values_1[a:b].tolist(), strict=True))
-        names, _ = self.read(row)
-        wanted: dict[str, Fraction] = {}
-        offset, low, high = half, float(half), float(half)
-        for i, (f, scale, middle, e, _) in enumerate(scales):
-            factor = scale * (sign if i else 1)
-            for n, w in f.terms:
-                wanted[n] = wanted.get(n, Fraction(0)) + factor * Fraction(w)
-            offset += factor * (Fraction(f.offset) - middle)
-            t_low, t_high = self.stream.span(f)
-            ends = [float(factor) * (t - float(middle)) for t in (t_low - float(e[1]), t_high + float(e[1]))]
-            low, high = low + min(ends), high + max(ends)
-        drift = abs(Fraction(float(layer.b_1[entry.first])) - offset)
-        for n in wanted.keys() | names.keys():
-            drift += abs(wanted.get(n, Fraction(0)) - Fraction(names.get(n, 0.0))) * Fraction(self._size(n))
-        d = float(drift) * UP
-        slack = 1e-15 * (1 + abs(low) + abs(high)) + d
-        reach = max(abs(low - slack), abs(high + slack))
-        branch = Branch(q, l, low - slack, high + slack)
-        branch.moved = np.array([0.0, (2 * abs(q) * reach + abs(l)) * d])
-        return branch
-
-    def saw_stage(self, gadget: Gadget, entries: tuple[Entry, ...], branches: list[Branch], last: bool) -> None:
-        (name,) = gadget.values
-        c, W = self.stream.destination(name)
-        for entry, branch in zip(entries, branches, strict=True):
-            first, key = branch.first, (name, id(branch))
-            units = self.units(entry)
-            spaces = set(units.writes) - {c}
-            if len(spaces) > 1 or c not in units.writes or not len(units.bias):
-                raise Unproved("a saw writes elsewhere than to its value and one workspace")
-            if not first and (units.row != {branch.workspace: 1.0} or self.slots[branch.workspace].owner != key):
-                raise Unproved("a saw does not read its workspace")
-            if (not last or not first) and not spaces:
-                raise Unproved("a saw has no workspace for its next stage, or does not clear it")
-            space = spaces.pop() if spaces else -1
-            if first and space >= 0 and not self.stream.slots[space].free:
-                raise Unproved(f"coordinate {space} is not free for a saw")
-            if not first and space != branch.workspace:
-                raise Unproved("a saw changes its workspace")
-            if first and last and space >= 0:
-                raise Unproved("a saw of one stage writes to a workspace")
-            if not set(units.constants) <= {c, space} or (self.layer.b_2[space] and space >= 0 and not last):
-                raise Unproved("a saw adds a constant elsewhere than to its value")
-            shift, constant = float(units.bias[0]) if first else 0.0, units.constants.get(space, 0.0)
-            size, left = branch.stage(-units.bias, shift, units.writes[c], units.writes.get(space), last, constant)
-            self.write(c, {}, np.zeros(2), size)
-            self.at(c).begun.add(name)
-            if space >= 0:
-                added = self.at(space)
-                branch.workspace, added.cleared = space, True
-                if last:
-                    added.error = added.error + np.array([0.0, left])
-                else:
-                    before = self.stream.slots[space].error if first else np.zeros(2)
-                    branch.disturbed(before + np.array([0.0, float(self.rounding[space])]))
-                    added.owner, added.size = key, max(abs(branch.low), abs(branch.high))
-        if last:
-            low, high = (sum(getattr(b, side) for b in branches) for side in ("low_error", "high_error"))
-            moved = sum((b.moved for b in branches), np.zeros(2))
-            self.write(c, {name: W}, (moved + max(abs(low), abs(high))) * UP, 0.0)
-            self.at(c).ended.add(name)
-
-
-def _plus(total: Jet | None, part: Jet, weight: float) -> Jet:
-    ops = JetOperations()
-    scaled = ops.mul(ops.const(Fraction(weight)), part)
-    return scaled if total is None else ops.add(total, scaled)
-
-
-def _middle(r: tuple[float, float]) -> Fraction:
-    return (Fraction(r[0]) + Fraction(r[1])) / 2
-
-
-def _radius(r: tuple[float, float]) -> Fraction:
-    if not r[1] > r[0]:
-        raise Unproved("a product on an empty range")
-    return (Fraction(r[1]) - Fraction(r[0])) / 2

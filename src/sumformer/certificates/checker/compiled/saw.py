@@ -3,7 +3,7 @@
 With T_0(P) = q P² + l P and T_k(w) = q M^{−2k} (w² − w), the sum telescopes:
   Σ_k G_k(w_k) − T_0(P) = Σ_k D_k(w_k) + Σ_k [T_k(w_k) − T_k(S_{k−1}(w_{k−1}))],  D_k = G_k + T_{k+1}∘S_k − T_k,
 T_{k+1} left out in the last stage. G_k and S_k are linear on each piece, so D_k is a parabola there: its ends and
-D_k'' h² = 2 q_{k+1} (ΔS)² − 2 q_k h² bound it. What is added to w_k besides costs |q_k| (1 + 2η) of it, w_k ∈ [−η, 1 + η].
+D_k'' h² = 2 q_{k+1} (ΔS)² − 2 q_k h² bound it. What w_k holds besides costs |q_k| |2w − 1| of it.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ _U = float(np.finfo(np.longdouble).eps)
 
 @dataclass
 class Branch:
-    """One saw on its way: `low`, `high` hold what the stages so far err by, `eta` how far w may leave [0, 1]."""
+    """One saw on its way: w_k ∈ [low, high], what the stages so far err by, and what moved them (two errors)."""
 
     q: float
-    l: float  # noqa: E741
+    linear: float
     low: float
     high: float
     first: bool = True
@@ -35,14 +35,14 @@ class Branch:
     def stage(
         self, knots: Floats, shift: float, writes: Floats, saws: Floats | None, last: bool, constant: float
     ) -> tuple[float, float]:
-        """One stage on s + shift ∈ [low, high]; returns sup |G_k| and, if last, what is left in the workspace, `constant` added."""
+        """One stage on s + shift ∈ [low, high]: sup |G_k| and, if last, what it leaves in the workspace."""
         slack = 4e-16 * (abs(shift) + abs(self.low) + abs(self.high))
         low, high = self.low - shift - slack, self.high - shift + slack
         G = pieces(knots, writes, low, high)
         S = None if saws is None else pieces(knots, saws, low, high)
-        q, l = (self.q, self.l) if self.first else (self.q, -self.q)  # noqa: E741
+        q, linear = (self.q, self.linear) if self.first else (self.q, -self.q)
         following = 0.0 if last else self.q / float(len(knots)) ** 2
-        found = _defect(G, S, shift, q, l, following, carried=not self.first)
+        found = _defect(G, S, shift, q, linear, following, carried=not self.first)
         self.low_error, self.high_error = self.low_error + found[0], self.high_error + found[1]
         left = 0.0
         if S is not None:
@@ -67,17 +67,17 @@ def _defect(
     S: Pieces | None,
     shift: float,
     q: float,
-    l: float,
+    linear: float,
     following: float,
-    carried: bool,  # noqa: E741
+    carried: bool,
 ) -> tuple[float, float]:
     """[min, max] of G + following (S² − S) − (q P² + l P), P = s + shift; `carried`: S = P + what is written."""
     P = G.ends.astype(np.longdouble) + np.longdouble(shift)
     g, g_error = _middle(G)
-    T = q * P * P + l * P
+    T = q * P * P + linear * P
     D, error = (
         g - T,
-        g_error + 8 * _U * np.abs(q * P * P).astype(np.float64) + 8 * _U * np.abs(l * P).astype(np.float64),
+        g_error + 8 * _U * np.abs(q * P * P).astype(np.float64) + 8 * _U * np.abs(linear * P).astype(np.float64),
     )
     curvature = -2 * q * np.diff(P) ** 2
     if S is not None and following:

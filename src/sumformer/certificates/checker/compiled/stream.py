@@ -15,9 +15,10 @@ from fractions import Fraction
 
 import numpy as np
 
-from sumformer.certificates.checker.compiled.files import Compiled, Functional, Layer, Value, tensor
+from sumformer.certificates.checker.compiled.files import Compiled, tensor
 from sumformer.certificates.checker.compiled.forms import Element
 from sumformer.certificates.checker.compiled.head import Head
+from sumformer.certificates.checker.compiled.ledger import Functional, Layer, Value
 from sumformer.certificates.checker.interval import Floats
 from sumformer.certificates.checker.verification import Unproved
 

@@ -8,11 +8,13 @@ from fractions import Fraction
 
 import numpy as np
 
-from sumformer.certificates.checker.compiled.files import Compiled, Entry, Gadget
+from sumformer.certificates.checker.compiled.files import Compiled
 from sumformer.certificates.checker.compiled.forms import Element
 from sumformer.certificates.checker.compiled.head import Head
+from sumformer.certificates.checker.compiled.ledger import Entry, Gadget
 from sumformer.certificates.checker.compiled.rules import Added, Rules
 from sumformer.certificates.checker.compiled.saw import Branch
+from sumformer.certificates.checker.compiled.saw_rules import SawRules
 from sumformer.certificates.checker.compiled.stream import UP, Stream, finite
 from sumformer.certificates.checker.interval import Floats
 from sumformer.certificates.checker.verification import Unproved
@@ -35,7 +37,7 @@ def walk(net: Compiled, program: Mapping[str, Element], head: Head) -> list[Floa
     for k, layer in enumerate(net.layers):
         stream.settle(k)
         slots = stream.with_attention() if k == net.attention_block else stream.slots
-        rules = Rules(stream, slots, layer, stream.rounding(layer, slots))
+        rules = SawRules(stream, slots, layer, stream.rounding(layer, slots))
         for task, stage, entries in plan[k]:
             try:
                 _run(rules, task, stage, entries)
@@ -79,7 +81,7 @@ def _silent(gadget: Gadget, stream: Stream) -> None:
     stream.silent[name] = np.full(2, sizes[0] * sizes[-1] * UP)
 
 
-def _run(rules: Rules, task: Task, stage: int, entries: tuple[Entry, ...]) -> None:
+def _run(rules: SawRules, task: Task, stage: int, entries: tuple[Entry, ...]) -> None:
     gadget = task.gadget
     if gadget.kind == "identity":
         rules.identity(gadget, entries[0])
@@ -93,10 +95,10 @@ def _run(rules: Rules, task: Task, stage: int, entries: tuple[Entry, ...]) -> No
         rules.linear_product(gadget, entries[0])
     else:
         if stage == 0:
-            task.branches = rules.saw_start(gadget, entries)
+            task.branches = rules.start(gadget, entries)
         if len(entries) != len(task.branches):
             raise Unproved("a stage has not one entry for each branch")
-        rules.saw_stage(gadget, entries, task.branches, stage == len(gadget.stages) - 1)
+        rules.stage(gadget, entries, task.branches, stage == len(gadget.stages) - 1)
 
 
 def _nothing_left(rules: Rules, k: int) -> None:
@@ -117,6 +119,8 @@ def _apply(stream: Stream, rules: Rules, k: int) -> None:
         added, slot = rules.added.get(c, Added()), stream.slots[c]
         if c == 0:
             raise Unproved(f"block {k}: it writes to the coordinate of 1")
+        if (added.cleared and (added.content or added.begun)) or (slot.owner is not None and not added.cleared):
+            raise Unproved(f"block {k}: coordinate {c} is written while it is overwritten, or a saw works there")
         bias = Fraction(float(layer.b_2[c]))
         beside = float(abs(bias - added.constant)) * UP + float(rules.rounding[c])
         if added.cleared:

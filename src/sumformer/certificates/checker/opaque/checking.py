@@ -101,8 +101,9 @@ def _field_failures(c: Certificate, config: dict[str, Any], tokens: Tokens) -> l
         out.append(f"latent_dimension: the certificate says {c.latent_dimension}, the code has {dimension}")
     if [(t.name, t.kind) for t in c.terms] != [(TERM, "assumed")] or c.terms[0].bound != c.total:
         out.append(f"terms: expected the one term {TERM!r}, of kind assumed")
-    if not any(a.startswith("modulus:") for a in c.assumptions):
-        out.append("assumptions: the one about the modulus is missing, on which the bound relies")
+    constant = f"most {c.constants.get('assumed_lipschitz')!r}·δ"
+    if not any(a.startswith("modulus:") and a.endswith(constant) for a in c.assumptions):
+        out.append(f"assumptions: the modulus, at {constant}, is missing, on which the bound relies")
     return out
 
 
@@ -129,9 +130,9 @@ def _radius(box: Box, k: int, cells: list[int], tensors: dict[str, NDArray[Any]]
         return Fraction(0), [f"weights: edges.{k} and centres.{k} do not have the shapes of {cells[k]} cells"]
     if not bool(np.isfinite(edges).all() and np.isfinite(centres).all() and (np.diff(edges) >= 0).all()):
         return Fraction(0), [f"weights: edges.{k} should ascend, and all numbers be finite"]
-    if any(not box.lower[k] <= Fraction(float(m)) <= box.upper[k] for m in centres):
-        return Fraction(0), [f"weights: centres.{k} leave the box, where nothing is known of the function"]
+    outside = any(not box.lower[k] <= Fraction(float(m)) <= box.upper[k] for m in centres)
+    problems = [f"weights: centres.{k} leave the box, where nothing is known of the function"] if outside else []
     inner = [Fraction(float(e)) for e in edges]
     ends = [box.lower[k], *(min(max(e, box.lower[k]), box.upper[k]) for e in inner), box.upper[k]]
     pairs = zip(ends[:-1], ends[1:], (Fraction(float(m)) for m in centres), strict=True)
-    return max(max(m - a, b - m) for a, b, m in pairs), []
+    return max(max(m - a, b - m) for a, b, m in pairs), problems

@@ -1,7 +1,8 @@
 """check(directory) for N(X) = M((x_1, 1), …, (x_n, n)): M's own checker, over tokens of 𝒳 × [1, n].
 
 The certificate's target is written for these tokens: i stands in it as x[d], j as y[d]. What holds for all tokens of
-𝒳 × [1, n] holds for those whose last coordinate is their place. The wrapped network is written out as a folder of its
+𝒳 × [1, n] holds for those whose last coordinate is their place, and for a target `written` otherwise, which is shown
+to be the same at whole positions. The wrapped network is written out as a folder of its
 own, its configuration and tensors unchanged, and checked there; its hashes are those of that folder.
 """
 
@@ -19,6 +20,8 @@ from typing import Any
 from sumformer.certificates.certificate import CERTIFICATE_FILE, Certificate, sha256
 from sumformer.certificates.checker.claims import hash_failures
 from sumformer.certificates.checker.files import CONFIG_FILE, WEIGHTS_FILE, read_certificate, read_weights
+from sumformer.certificates.checker.positions.written import written_failures
+from sumformer.certificates.checker.saved_target import read_target
 from sumformer.certificates.checker.verification import Verification
 from sumformer.errors import FileFormatError, SumformerError
 from sumformer.targets.domain import Box, Tokens
@@ -41,6 +44,9 @@ def check(directory: str | Path) -> Verification:
         failures.append("constants: positions is not recorded as true")
     if not all(name.startswith(_PREFIX) for name in tensors):
         failures.append("weights: expected the wrapped network's tensors alone")
+    if "written" in c.constants and not failures:
+        f = read_target(folder, c)
+        failures += written_failures(c.constants["written"], f.expression, f.d, f.tokens.maximum)
     with tempfile.TemporaryDirectory() as place:
         inner = _unwrapped(Path(place), c, config, tensors)
         module = import_module(f"sumformer.certificates.checker.{WRAPPED[config['type']]}")

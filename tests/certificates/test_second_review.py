@@ -1,0 +1,121 @@
+"""False certificates and false "verified" found in a second review: each must be refused, or its bound must hold."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+import sumformer
+from sumformer.certificates.checker import check
+from sumformer.errors import SumformerError
+from sumformer.targets.domain import Box, Tokens
+from sumformer.targets.opaque import opaque_target
+
+# ---- compiled networks: weights that cancel leave the roundings of what they were made of
+
+CANCELLING: list[tuple[str, float, Callable[[Fraction, Fraction], Fraction]]] = [
+    ("abs(mean(y)+x+33333.3-33333.1)", 1e-10, lambda x, m: m + x + Fraction(1, 5)),
+    ("abs(mean(y)+x+3333333333.3-3333333333.1)", 1e-2, lambda x, m: m + x + Fraction(1, 5)),
+    ("abs(3333333333.3*x-3333333333.1*x+mean(y))", 1e-2, lambda x, m: m + x / 5),
+    ("abs(mean(y)-x)+(x+3333333333.3-3333333333.1)", 1e-2, lambda x, m: abs(m - x) + x + Fraction(1, 5)),
+]
+
+
+@pytest.mark.parametrize(("source", "epsilon", "exact"), CANCELLING)
+def test_weights_that_cancel_keep_their_rounding(
+    source: str, epsilon: float, exact: Callable[[Fraction, Fraction], Fraction]
+) -> None:
+    try:
+        c = sumformer.construct(source, epsilon, n=3, architecture="transformer")
+    except SumformerError:
+        return
+    X = torch.rand(50, 3, 1, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    found = c(X)
+    for row, values in zip(X[..., 0].tolist(), found[..., 0].tolist(), strict=True):
+        mean = sum(map(Fraction, row), start=Fraction(0)) / 3
+        for x, value in zip(row, values, strict=True):
+            assert abs(Fraction(value) - exact(Fraction(x), mean)) <= Fraction(c.certificate.total)
+
+
+# ---- positions
+
+
+def rewrite(folder: Path, change: Callable[[dict[str, Any]], None]) -> Path:
+    path = folder / "certificate.json"
+    certificate = json.loads(path.read_text())
+    change(certificate)
+    path.write_text(json.dumps(certificate))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def tabulated(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("tabulated") / "c"
+    sumformer.construct("sum(y*max(0, 1-abs(j-i-1)))", 1e-3, n=4, positions=True).save(folder)
+    return folder
+
+
+WRITTEN = [
+    ("sum(y[0]*max(0, 1 - abs(y[1] - x[1] - 1)))", True),
+    ("sum(y[0]*max(0, 1 - abs(x[1] + 1 - y[1])))", True),
+    ("sum(y[0]*max(0, 1 - abs(y[1] - x[1] - 1)))*(1 + (x[1]-1)*(x[1]-2)*(x[1]-3)*(x[1]-4))", True),
+    ("sum(y[0]*max(0, 1 - abs(y[1] - x[1] - 1))) + 1e-9", False),
+    ("sum(y[0]*max(0, 1 - abs(y[1] - x[1])))", False),
+    ("mean(y[0]*max(0, 1 - abs(y[1] - x[1] - 1)))", False),
+    ("x[0]", False),
+    (7, False),
+]
+
+
+@pytest.mark.parametrize(("written", "same"), WRITTEN)
+def test_a_target_written_otherwise_must_be_the_one_that_is_proved(
+    tabulated: Path, tmp_path: Path, written: object, same: bool
+) -> None:
+    """The certificate speaks of a table over the positions; `written` is what was asked for, and what `load` gives."""
+    for file in tabulated.iterdir():
+        (tmp_path / file.name).write_bytes(file.read_bytes())
+    rewrite(tmp_path, lambda c: c["constants"].update(written=written))
+    assert check(tmp_path).verified is same
+
+
+def test_positions_of_a_network_that_does_not_know_them(tmp_path: Path) -> None:
+    """Taken out of its `Positioned`, the network takes any number for a position, and cells would not bound that."""
+    sumformer.construct("sum(abs(x-y)*max(0, j-i))", 0.3, n=3, positions=True, route="grid").save(tmp_path)
+    assert check(tmp_path).verified
+    bare = sumformer.load(tmp_path).network.network
+    bare.save_pretrained(tmp_path)
+
+    def sign(c: dict[str, Any]) -> None:
+        for key, name in (("weights_sha256", "model.safetensors"), ("config_sha256", "config.json")):
+            c[key] = hashlib.sha256((tmp_path / name).read_bytes()).hexdigest()
+
+    assert not check(rewrite(tmp_path, sign)).verified
+
+
+# ---- functions without a formula
+
+
+def spread(X: Tensor) -> Tensor:
+    return (X - X.mean(1, keepdim=True)).abs()
+
+
+def test_the_assumed_modulus_is_the_one_that_is_named(tmp_path: Path) -> None:
+    """L/100 with ε/100, while the assumptions go on to name L."""
+    f = opaque_target(spread, Tokens(3, 3), 1, Box.parse("0:1", 1), 1.0)
+    sumformer.construct(f, 0.05).save(tmp_path)
+    assert check(tmp_path).verified
+
+    def smaller(c: dict[str, Any]) -> None:
+        c["constants"]["assumed_lipschitz"] /= 100
+        for entry, key in (*((term, "bound") for term in c["terms"]), (c, "total"), (c, "epsilon")):
+            entry[key] /= 100
+
+    assert not check(rewrite(tmp_path, smaller)).verified
