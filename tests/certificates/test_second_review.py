@@ -9,8 +9,10 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
+from safetensors.numpy import load_file, save_file
 from torch import Tensor
 
 import sumformer
@@ -46,6 +48,16 @@ def test_weights_that_cancel_keep_their_rounding(
 
 
 # ---- positions
+
+
+def sign(folder: Path) -> Path:
+    """Write the hashes of the files as they are."""
+
+    def hashes(c: dict[str, Any]) -> None:
+        for key, name in (("weights_sha256", "model.safetensors"), ("config_sha256", "config.json")):
+            c[key] = hashlib.sha256((folder / name).read_bytes()).hexdigest()
+
+    return rewrite(folder, hashes)
 
 
 def rewrite(folder: Path, change: Callable[[dict[str, Any]], None]) -> Path:
@@ -92,12 +104,7 @@ def test_positions_of_a_network_that_does_not_know_them(tmp_path: Path) -> None:
     assert check(tmp_path).verified
     bare = sumformer.load(tmp_path).network.network
     bare.save_pretrained(tmp_path)
-
-    def sign(c: dict[str, Any]) -> None:
-        for key, name in (("weights_sha256", "model.safetensors"), ("config_sha256", "config.json")):
-            c[key] = hashlib.sha256((tmp_path / name).read_bytes()).hexdigest()
-
-    assert not check(rewrite(tmp_path, sign)).verified
+    assert not check(sign(tmp_path)).verified
 
 
 # ---- functions without a formula
@@ -119,3 +126,34 @@ def test_the_assumed_modulus_is_the_one_that_is_named(tmp_path: Path) -> None:
             entry[key] /= 100
 
     assert not check(rewrite(tmp_path, smaller)).verified
+
+
+# ---- deep networks
+
+
+def test_a_layer_before_the_attention_that_writes_beyond_the_tokens(tmp_path: Path) -> None:
+    """With more outputs than coordinates, a layer among the quantising ones could add 1000 to an output, unseen."""
+    options: dict[str, Any] = {"n": 2, "architecture": "deep-transformer", "p": 1}
+    sumformer.construct("cat(x, mean(y))", 0.9, **options).save(tmp_path)
+    assert check(tmp_path).verified
+    tensors = load_file(tmp_path / "model.safetensors")
+    for key in ("W_1", "b_1", "W_2"):
+        old = tensors[f"layers.0.{key}"]
+        tensors[f"layers.0.{key}"] = np.concatenate([np.zeros((1, *old.shape[1:])), old])
+    tensors["layers.0.b_1"][0, 0] = 1.0
+    tensors["layers.0.W_2"][0, 1, 0] = 1000.0
+    save_file(tensors, tmp_path / "model.safetensors")
+    config = json.loads((tmp_path / "config.json").read_text())
+    config["layers"]["modules"][0]["layers"] += 1
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    assert not check(sign(tmp_path)).verified
+
+
+def test_a_compiled_network_of_sequences_is_checked(tmp_path: Path) -> None:
+    sumformer.construct("x*mean(y)*i", 1e-2, n=3, positions=True, architecture="transformer").save(tmp_path)
+    assert check(tmp_path).verified
+
+
+def test_a_target_below_float64_is_refused_in_words() -> None:
+    with pytest.raises(SumformerError, match="0 everywhere"):
+        sumformer.construct("exp(-1e6*(1+mean(y)*x))", 1e-5, n=2, route="symmetric")

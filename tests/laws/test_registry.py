@@ -16,9 +16,11 @@ ELSEWHERE = {
     "DeepTransformer",
     "ExpressionSumformer",
     "GridSumformer",
+    "LookUpTransformer",
     "OpaqueGridSumformer",
     "Positioned",
     "SparseFeedForward",
+    "SparseStepFeedForward",
     "SymmetricSumformer",
     "TokenEmbedding",
 }

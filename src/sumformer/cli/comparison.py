@@ -7,10 +7,12 @@ from typing import Any
 
 from rich.table import Table
 
-from sumformer.certificates.attack import attack, violation
+from sumformer.certificates.attack import AttackResult, attack, violation
+from sumformer.certificates.quadrature import Quadrature, quadrature
 from sumformer.cli.output import console, messages, print_json
 from sumformer.errors import CertificateError, RefusedError
 from sumformer.nn.compiled_transformer import CompiledTransformer
+from sumformer.nn.look_up_transformer import LookUpTransformer
 from sumformer.targets.target import Target
 from sumformer.theorems.alberti_2023.faithfulness import faithfulness
 from sumformer.theorems.construction import Construction, construct
@@ -60,8 +62,8 @@ def _row(
         made = construct(f, epsilon, architecture=architecture, route=route, options=chosen)
     except RefusedError as refusal:
         return {"architecture": architecture, "refused": str(refusal), "reachable": refusal.reachable}
-    found = attack(f, made.network)
-    if found.worst > made.certificate.total and violation(found, made.certificate.total)[0]:
+    found, refuted = examine(made)
+    if refuted:
         raise CertificateError(f"the attack refutes the bound of the {architecture}: {found.witness}")
     if out is not None:
         made.save(out / architecture)
@@ -74,16 +76,26 @@ def _row(
     }
 
 
+def examine(construction: Construction) -> tuple[AttackResult | Quadrature, bool]:
+    """The worst found against the claim, and whether it refutes it: an attack, or for d_p a quadrature."""
+    total, p = construction.certificate.total, construction.certificate.p
+    if p is not None:
+        measured = quadrature(construction.target, construction.network, p)
+        return measured, measured.refutes(total)
+    found = attack(construction.target, construction.network)
+    return found, found.worst > total and violation(found, total)[0]
+
+
 def attention_layers(made: Construction) -> int | None:
     """How many are not 0, where that is counted."""
-    if isinstance(made.network, CompiledTransformer):
+    if isinstance(made.network, CompiledTransformer | LookUpTransformer):
         return faithfulness(made.network).attention_layers
     return 0 if made.certificate.architecture == "sumformer" else None
 
 
 def sizes(made: Construction) -> dict[str, Any]:
     """Layers, width and parameters, counted from the module."""
-    if isinstance(made.network, CompiledTransformer):
+    if isinstance(made.network, CompiledTransformer | LookUpTransformer):
         counted = faithfulness(made.network)
         if not counted.faithful:
             raise CertificateError(f"the network is not what the theorem speaks of: {'; '.join(counted.faults)}")

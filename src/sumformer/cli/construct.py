@@ -9,9 +9,9 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from sumformer.certificates.attack import AttackResult, attack, violation
-from sumformer.certificates.quadrature import Quadrature, quadrature
-from sumformer.cli.comparison import attention_layers, compare
+from sumformer.certificates.attack import AttackResult
+from sumformer.certificates.quadrature import Quadrature
+from sumformer.cli.comparison import attention_layers, compare, examine
 from sumformer.cli.output import Json, command, console, messages, print_json
 from sumformer.cli.pattern import read_pattern
 from sumformer.errors import CertificateError
@@ -35,11 +35,16 @@ As = Annotated[
 PreferOption = Annotated[
     str | None, typer.Option("--prefer", help="Of a compiled network: few layers (depth), units (width) or parameters.")
 ]
+ActivationOption = Annotated[
+    str | None, typer.Option("--activation", help="With --route grid: step (sup norm) or relu (d_p, sup off ramps).")
+]
 PatternOption = Annotated[
     str | None,
     typer.Option("--pattern", help="Of a sparse-transformer: window:1, strided:2, fixed:2, star:1, bigbird:1,1,1."),
 ]
-NormP = Annotated[float | None, typer.Option("--norm-p", help="p of d_p, for a deep- or sparse-transformer: 1, 2, …")]
+NormP = Annotated[
+    float | None, typer.Option("--norm-p", help="p of d_p: of a deep- or sparse-transformer, or --activation relu.")
+]
 Out = Annotated[Path | None, typer.Option("--out", "-o", help="Folder for the network, certificate and report.")]
 NoReport = Annotated[bool, typer.Option("--no-report", help="Skip report.html.")]
 
@@ -56,6 +61,7 @@ def construct(
     route: Route = None,
     architecture: As = "sumformer",
     prefer: PreferOption = None,
+    activation: ActivationOption = None,
     pattern: PatternOption = None,
     norm_p: NormP = None,
     out: Out = None,
@@ -65,6 +71,7 @@ def construct(
     """Build a linear-time network within EPSILON of EXPRESSION for every input, with a proof of it."""
     f = make_target(expression, n=tokens, d=dim, box=box, positions=positions)
     options: dict[str, Any] = {} if prefer is None else {"prefer": prefer}
+    options |= {} if activation is None else {"activation": activation}
     options |= {} if pattern is None else {"pattern": read_pattern(pattern)}
     options |= {} if norm_p is None else {"p": norm_p}
     if architecture == "all":
@@ -89,16 +96,6 @@ def construct(
         print_json(summary(construction, found, out))
     else:
         show(construction, found, out)
-
-
-def examine(construction: Construction) -> tuple[AttackResult | Quadrature, bool]:
-    """The worst found against the claim, and whether it refutes it: an attack, or for d_p a quadrature."""
-    total, p = construction.certificate.total, construction.certificate.p
-    if p is not None:
-        measured = quadrature(construction.target, construction.network, p)
-        return measured, measured.refutes(total)
-    found = attack(construction.target, construction.network)
-    return found, found.worst > total and violation(found, total)[0]
 
 
 def summary(construction: Construction, found: AttackResult | Quadrature, out: Path | None) -> dict[str, Any]:
@@ -159,6 +156,9 @@ def show(construction: Construction, found: AttackResult | Quadrature, out: Path
     if c.p is not None:
         for step in c.constants["layers"]:
             console.print(f"{step['step']}: {step['built']} layers; the theorem's {step['formula']} = {step['count']}")
+    if "sup_off_ramps" in c.constants:
+        off, share = c.constants["sup_off_ramps"], c.constants["ramp_share"]
+        console.print(f"sup |f − N| ≤ {off:.3g} off the ramps, on which at most {share:.2g} of all inputs have a token")
     for assumption in c.assumptions:
         console.print(f"assumed: {assumption}")
     console.print(f"constructed in {construction.seconds:.2f} s" + (f", written to {out}" if out is not None else ""))

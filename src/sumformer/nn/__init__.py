@@ -14,6 +14,7 @@ from sumformer.nn.feed_forward import FeedForward as FeedForward
 from sumformer.nn.grid_sumformer import GridSumformer as GridSumformer
 from sumformer.nn.layer import Layer as Layer
 from sumformer.nn.linformer_attention import LinformerAttention as LinformerAttention
+from sumformer.nn.look_up_transformer import LookUpTransformer as LookUpTransformer
 from sumformer.nn.mlp import MLP as MLP
 from sumformer.nn.normalisers import Entmax15 as Entmax15
 from sumformer.nn.normalisers import Hardmax as Hardmax
@@ -40,6 +41,7 @@ from sumformer.nn.separable_convolution import SeparableConvolution as Separable
 from sumformer.nn.softmax_attention import SoftmaxAttention as SoftmaxAttention
 from sumformer.nn.sparse_attention import SparseAttention as SparseAttention
 from sumformer.nn.sparse_feed_forward import SparseFeedForward as SparseFeedForward
+from sumformer.nn.sparse_step_feed_forward import SparseStepFeedForward as SparseStepFeedForward
 from sumformer.nn.sum_mixer import SumMixer as SumMixer
 from sumformer.nn.sumformer import Sumformer as Sumformer
 from sumformer.nn.sumformer import mlp_sumformer as mlp_sumformer

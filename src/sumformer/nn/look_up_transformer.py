@@ -1,6 +1,6 @@
 """N = read-out ∘ Block ∘ … ∘ Block ∘ read-in: A 4.3–4.5 by the discontinuous proof, its tables as staircases.
 
-  q = cell of the own token      c = φ(q)      m = mean of c over the tokens (the one attention)      y = table(A q + G m)
+  q = cell of the own token     c = φ(q)     m = mean of c over the tokens (the one attention)     y = table(A q + G m)
 
 A staircase over t = wᵀz is  b + Σ_i w_i s_i(t):  step by step it takes every value of a table over t. Here
   step   s_i(t) = [t ≥ θ_i], one block:              FC(z) = W_2 H(W_1 z + b_1) + b_2
@@ -69,7 +69,7 @@ class LookUpTransformer(PretrainedModule):
         if (x.shape[1] != self.n) if keep is None else bool((keep.sum(1) != self.n).any()):
             raise ShapeError(where, f"exactly n = {self.n} tokens, as its table has", x.shape)
         padding = None if keep is None else ~keep
-        x = self.read_in(zero_padding(x, keep))
+        x = self.read_in(zero_padding(x, keep).to(self.inside))
         for block in self.blocks:
             x = block(x, key_padding_mask=padding)
         return zero_padding(self.read_out(x), keep)

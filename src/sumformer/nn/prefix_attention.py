@@ -123,5 +123,6 @@ def _in_chunks(y: Tensor, chunk: int, fill: float) -> Tensor:
 
 
 def _lowest(y: Tensor) -> float:
-    """Below every log a, and finite: differences of two are 0, not NaN."""
-    return torch.finfo(y.dtype).min
+    """Below every log a, and finite: differences of two are 0, not NaN. ONNX writes such constants in float32."""
+    lowest = torch.finfo(y.dtype).min
+    return max(lowest, torch.finfo(torch.float32).min) if torch.compiler.is_exporting() else lowest

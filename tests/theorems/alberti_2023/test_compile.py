@@ -233,7 +233,7 @@ def test_refusals_say_what_can_be_done():
     with pytest.raises(InputError, match="prefer"):
         construct("x - mean(y)", 1e-2, architecture="transformer", options={"prefer": "beauty"})
     with pytest.raises(RefusedError, match="not compiled"):
-        construct("x - mean(y)", 1e-2, n=2, architecture="transformer", route="grid")
+        construct("x - mean(y)", 1e-2, n=2, architecture="transformer", route="magic")
     with pytest.raises(RefusedError) as refusal:
         construct("sin(3*x)*mean(y)", 1e-13, n=3, architecture="transformer", options={"prefer": "depth"})
     assert refusal.value.reachable is not None

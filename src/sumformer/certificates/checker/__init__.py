@@ -24,6 +24,7 @@ _CHECKERS = {
     "Positioned": "positions.checking",
     "CompiledTransformer": "compiled.checking",
     "DeepTransformer": "deep.checking",
+    "LookUpTransformer": "look_up.checking",
 }
 _PLACING = ("Positioned", "DeepTransformer")  # networks that know the places of their tokens
 

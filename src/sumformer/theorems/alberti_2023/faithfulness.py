@@ -1,7 +1,8 @@
 """Is a compiled network what the theorem speaks of? Counted from the module itself, not from how it was made.
 
 Every block is X + FC(X + Att(X)), FC has one hidden layer of ReLU, exactly one Att is not 0; beside the blocks there
-are one affine read-in and one linear read-out. Nothing else: matrix products, ReLU, one softmax or kernel.
+are one affine read-in and one linear read-out. Nothing else: matrix products, ReLU, one softmax or kernel. Units with
+a step for ReLU, of the discontinuous proof, are counted apart.
 """
 
 from __future__ import annotations
@@ -15,10 +16,12 @@ from torch import nn
 from sumformer.nn.block import Block
 from sumformer.nn.compiled_transformer import CompiledTransformer
 from sumformer.nn.linformer_attention import LinformerAttention
+from sumformer.nn.look_up_transformer import LookUpTransformer
 from sumformer.nn.multi_head import MultiHead
 from sumformer.nn.performer_attention import FavorAttention, PerformerAttention
 from sumformer.nn.softmax_attention import SoftmaxAttention
 from sumformer.nn.sparse_feed_forward import SparseFeedForward
+from sumformer.nn.sparse_step_feed_forward import SparseStepFeedForward
 from sumformer.nn.zero import Zero
 
 _ATTENTIONS = (SoftmaxAttention, LinformerAttention, PerformerAttention, FavorAttention)
@@ -37,29 +40,30 @@ class Faithfulness:
     dense: int
     largest_weight: float
     faults: tuple[str, ...]
+    steps: int = 0  # hidden units with a step activation instead of ReLU
 
     @property
     def faithful(self) -> bool:
         return not self.faults and self.attention_layers == 1
 
 
-def faithfulness(network: CompiledTransformer) -> Faithfulness:
+def faithfulness(network: CompiledTransformer | LookUpTransformer) -> Faithfulness:
     """Count."""
     faults: list[str] = []
     width = network.read_in.out_features
-    active = hidden = dense = 0
+    active = hidden = dense = steps = 0
     for k, block in enumerate(network.blocks):
         faults += [f"block {k}: {why}" for why in _block_faults(block, width)]
         attention, forward = getattr(block, "attention", None), getattr(block, "feed_forward", None)
         active += not isinstance(attention, Zero) and not _is_zero(attention)
         units = int(getattr(forward, "d_hidden", 0))
         hidden = max(hidden, units)
+        steps += units if isinstance(forward, SparseStepFeedForward) else 0
         dense += 2 * width * units + units + width + _attention_size(attention, width)
     if network.read_out.bias is not None or network.read_out.in_features != width:
         faults.append("the read-out is not linear on the stream")
-    known = {
-        id(m) for part in (network.read_in, network.read_out, network.ideal, network.blocks) for m in part.modules()
-    }
+    parts = (network.read_in, network.read_out, network.blocks, getattr(network, "ideal", nn.Identity()))
+    known = {id(m) for part in parts for m in part.modules()}
     extra = [type(m).__name__ for m in network.modules() if id(m) not in known and m is not network]
     faults += [f"{name} beside the blocks" for name in extra]
     if active != 1:
@@ -75,6 +79,7 @@ def faithfulness(network: CompiledTransformer) -> Faithfulness:
         dense=dense + sum(p.numel() for part in (network.read_in, network.read_out) for p in part.parameters()),
         largest_weight=max(float(p.abs().max()) for p in tensors if p.numel()),
         faults=tuple(faults),
+        steps=steps,
     )
 
 
@@ -87,7 +92,7 @@ def _block_faults(block: nn.Module, width: int) -> list[str]:
     if type(block.attention) not in (*_ATTENTIONS, Zero):
         out.append(f"{type(block.attention).__name__} is none of the attentions")
     forward: Any = block.feed_forward
-    if type(forward) is not SparseFeedForward or forward.d_model != width:
+    if type(forward) not in (SparseFeedForward, SparseStepFeedForward) or forward.d_model != width:
         out.append(f"FC is a {type(forward).__name__} of another width or kind")
     return out
 

@@ -37,8 +37,10 @@ def symmetric_network(f: Target, support: Support, arithmetic: Arithmetic) -> Sy
     m, d = f.tokens.maximum - 1, f.d
     parts = [chebyshev_power_sums(support.own, support.others, c, m) for c in support.coefficients]
     width = max(p.factors.shape[1] for p in parts)
-    rows = [np.concatenate([p.own, _padded(p.factors, width).reshape(len(p.own), -1)], axis=1) for p in parts]
+    rows = [np.concatenate([p.own, _padded(p.factors, width).reshape(len(p.own), width * d)], axis=1) for p in parts]
     terms, inverse = np.unique(np.concatenate(rows), axis=0, return_inverse=True)
+    if not len(terms):  # a target that is 0 in float64
+        terms = np.zeros((1, d + width * d), dtype=np.int64)
     exact, error = np.zeros((len(terms), f.width)), np.zeros((len(terms), f.width))
     start = 0
     for component, part in enumerate(parts):

@@ -24,6 +24,7 @@ REMAINDER_SHARE = 0.1  # of ε, aimed at
 LARGEST_SHARE = 0.6  # of ε, put up with where the orbits do not allow better
 SECONDS_PER_ORBIT = 4e-6
 ATTEMPTS = 3
+NOTHING = 1e-290  # what is less is 0 in float64
 
 
 def symmetric_route(f: Target, epsilon: float, arithmetic: Arithmetic) -> Built:
@@ -87,7 +88,7 @@ def _degrees(f: Target, epsilon: float) -> Degrees:
             "route symmetric interpolates, and needs a target that is analytic near the box",
             [str(error), "route grid asks for continuity alone"],
         ) from error
-    if not any(ellipse.maximum for ellipse in degrees.ellipses):
+    if all(ellipse.maximum < NOTHING for ellipse in degrees.ellipses):
         raise RefusedError("route symmetric: the target is 0 everywhere", ["route exact takes it, or write 0"])
     if degrees.remainder > LARGEST_SHARE * epsilon:
         raise RefusedError(

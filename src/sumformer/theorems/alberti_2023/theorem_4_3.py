@@ -14,6 +14,7 @@ from sumformer.nn.softmax_attention import SoftmaxAttention
 from sumformer.targets.target import Target
 from sumformer.theorems.alberti_2023.arithmetic import Arithmetic
 from sumformer.theorems.alberti_2023.compile.statement import select, statement
+from sumformer.theorems.alberti_2023.look_up.statement import look_up_asked, look_up_statement
 from sumformer.theorems.built import Built
 
 
@@ -24,8 +25,16 @@ def mean_head(width: int, values: list[int], means: list[int]) -> SoftmaxAttenti
 
 
 def transformer(
-    f: Target, epsilon: float, arithmetic: Arithmetic, route: str | None = None, prefer: Prefer = "parameters"
+    f: Target,
+    epsilon: float,
+    arithmetic: Arithmetic,
+    route: str | None = None,
+    prefer: Prefer = "parameters",
+    activation: str | None = None,
+    p: float | None = None,
 ) -> Built:
-    """The theorem as a program; weights free of n wherever the target is."""
+    """The theorem as a program; weights free of n wherever the target is. `activation`, `p`: of route grid."""
     roundings = f.tokens.maximum + 10
+    if look_up_asked(route, activation, p):
+        return look_up_statement(f, epsilon, arithmetic, "transformer", mean_head, roundings, activation, p)
     return statement(f, epsilon, arithmetic, route, prefer, "transformer", mean_head, roundings, None)

@@ -16,6 +16,7 @@ from sumformer.targets.target import Target
 from sumformer.theorems.alberti_2023.arithmetic import Arithmetic
 from sumformer.theorems.alberti_2023.compile.network import Head
 from sumformer.theorems.alberti_2023.compile.statement import select, statement
+from sumformer.theorems.alberti_2023.look_up.statement import look_up_asked, look_up_statement
 from sumformer.theorems.built import Built
 
 
@@ -39,6 +40,8 @@ def linformer(
     route: str | None = None,
     prefer: Prefer = "parameters",
     k: int = 1,
+    activation: str | None = None,
+    p: float | None = None,
 ) -> Built:
     """The theorem as a program, for one number of tokens."""
     if k < 1:
@@ -49,4 +52,7 @@ def linformer(
             [f"say how many there are (--tokens 5); now it is {f.tokens.formula()}"],
         )
     n = f.tokens.maximum
+    if look_up_asked(route, activation, p):
+        head, roundings = mean_head(n, k), n + k + 12
+        return look_up_statement(f, epsilon, arithmetic, "linformer", head, roundings, activation, p)
     return statement(f, epsilon, arithmetic, route, prefer, "linformer", mean_head(n, k), n + k + 10, n)

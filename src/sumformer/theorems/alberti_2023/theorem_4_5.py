@@ -15,6 +15,7 @@ from sumformer.targets.target import Target
 from sumformer.theorems.alberti_2023.arithmetic import Arithmetic
 from sumformer.theorems.alberti_2023.compile.network import Head
 from sumformer.theorems.alberti_2023.compile.statement import select, statement
+from sumformer.theorems.alberti_2023.look_up.statement import look_up_asked, look_up_statement
 from sumformer.theorems.built import Built
 
 
@@ -46,6 +47,8 @@ def performer(
     prefer: Prefer = "parameters",
     k: int = 1,
     normalised: bool | None = None,
+    activation: str | None = None,
+    p: float | None = None,
 ) -> Built:
     """The theorem as a program: the paper's unnormalised head for one n, the normalised one where n is free."""
     if k < 1:
@@ -59,4 +62,6 @@ def performer(
         )
     n = f.tokens.maximum
     head, tokens = (mean_head(k), None) if normalised else (sum_head(n, k), n)
+    if look_up_asked(route, activation, p):
+        return look_up_statement(f, epsilon, arithmetic, "performer", head, n + 4 * k + 20, activation, p)
     return statement(f, epsilon, arithmetic, route, prefer, "performer", head, n + 4 * k + 20, tokens)

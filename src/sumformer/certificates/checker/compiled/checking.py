@@ -57,7 +57,7 @@ def check(directory: str | Path) -> Verification:
             failures += _claim_failures(c, parts)
         except Unproved as why:
             failures.append(f"proof: {why}")
-        except (ArithmeticError, MemoryError, RecursionError) as error:
+        except (ArithmeticError, LookupError, ValueError, TypeError, MemoryError, RecursionError) as error:
             failures.append(f"proof: it cannot be carried out ({type(error).__name__}: {error})")
     failures += broken
     total = math.nextafter(math.fsum(parts), math.inf) if all(map(math.isfinite, parts)) else math.inf

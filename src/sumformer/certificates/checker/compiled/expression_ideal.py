@@ -15,17 +15,15 @@ from fractions import Fraction
 from functools import cached_property
 from itertools import product as cartesian
 
-import numpy as np
-
 from sumformer.certificates.checker.arithmetic import Arithmetic
 from sumformer.certificates.checker.axes import most_axes
-from sumformer.certificates.checker.bound import Evaluation, bound
+from sumformer.certificates.checker.bound import bound
 from sumformer.certificates.checker.cells import Cells, cells_per_axis
 from sumformer.certificates.checker.checking import BUDGETS, token_pieces
 from sumformer.certificates.checker.compiled.atoms import Terms, add, rational, scale
-from sumformer.certificates.checker.compiled.forms import INTERVALS, Element, Forms, between, widened
+from sumformer.certificates.checker.compiled.forms import INTERVALS, Element, Forms, between, meet, widened
 from sumformer.certificates.checker.compiled.ledger import Value
-from sumformer.certificates.checker.compiled.series import Series
+from sumformer.certificates.checker.compiled.series import Place, Series, reduction_ranges
 from sumformer.certificates.checker.interval import Floats, Interval
 from sumformer.certificates.checker.kernel_error import KernelError
 from sumformer.certificates.checker.network import Network, Reduction, Term
@@ -37,7 +35,6 @@ from sumformer.targets.node import Node
 from sumformer.targets.target import Target
 from sumformer.targets.tree import Binary, Reduce, Slice, Token
 
-Place = tuple[Reduce, int]
 CLOSE = 1e-6
 
 
@@ -79,10 +76,10 @@ class ExpressionIdeal:
                 if budget == BUDGETS[-1]:
                     raise
                 continue
-            if second <= 0.5 * claim:
+            if second <= claim:  # finer cells are not needed
                 break
         parts = (first, max(0.0, second - first))
-        return ExpressionIdeal(parts, Series(net, weights, passes, forms), _ranges(passes), [])
+        return ExpressionIdeal(parts, Series(net, weights, passes, forms), reduction_ranges(passes), [])
 
     @property
     def net(self) -> Network:
@@ -283,25 +280,6 @@ class ExpressionIdeal:
 
 def _met(found: Element, range: Interval, error: float) -> Element:
     return Element(found.terms, found.error, meet(found.range, widened(range, error)))
-
-
-def meet(a: Interval, b: Interval) -> Interval:
-    """Both hold the value."""
-    return Interval(np.maximum(a.lo, b.lo), np.minimum(a.hi, b.hi))
-
-
-def _ranges(passes: tuple[Pass, ...]) -> dict[Place, Interval]:
-    """Where S's reductions lie."""
-    out: dict[Place, Interval] = {}
-    for p in passes:
-        evaluation = Evaluation(p)
-        evaluation.result()
-        for node, values in evaluation.reduced.items():
-            for c, v in enumerate(values):
-                low, high = float((v.value.lo - v.error).min()), float((v.value.hi + v.error).max())
-                known = out.get((node, c), between(low, high))
-                out[node, c] = widened(between(min(low, float(known.lo)), max(high, float(known.hi))), 1e-300)
-    return out
 
 
 def _reduction(node: Node, c: int) -> Place | None:

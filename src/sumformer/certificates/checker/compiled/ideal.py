@@ -12,7 +12,13 @@ from numpy.typing import NDArray
 
 from sumformer.certificates.certificate import Certificate
 from sumformer.certificates.checker.axes import kernel_failures
-from sumformer.certificates.checker.claims import as_matrices, constant_failures, read_constants, weight_failures
+from sumformer.certificates.checker.claims import (
+    NAMES,
+    as_matrices,
+    constant_failures,
+    read_constants,
+    weight_failures,
+)
 from sumformer.certificates.checker.compiled.expression_ideal import ExpressionIdeal
 from sumformer.certificates.checker.compiled.files import Compiled
 from sumformer.certificates.checker.compiled.forms import Element, Forms
@@ -33,7 +39,10 @@ from sumformer.targets.target import Target
 class Ideal(Protocol):
     """S, proved near f."""
 
-    parts: tuple[float, float]  # interpolation remainder; dropped and rounded coefficients
+    @property
+    def parts(self) -> tuple[float, float]:
+        """Interpolation remainder; dropped and rounded coefficients."""
+        ...
 
     def refine(self, value: Value, found: Element) -> Element:
         """The same value with what S says of it: a narrower range, or a name."""
@@ -93,7 +102,12 @@ def _expression(
         for g, (kernel, recorded) in enumerate(zip(network.kernels, constants, strict=True)):
             errors.append(kernel_error(kernel, weights[g], network, recorded))
             _require(constant_failures(g, kernel, recorded, errors[-1]))
-        return ExpressionIdeal.prove(f, network, weights, errors, c.total, forms)
+        return ExpressionIdeal.prove(f, network, weights, errors, _claimed(c), forms)
+
+
+def _claimed(c: Certificate) -> float:
+    """|f − S| as the certificate has it."""
+    return sum(term.bound for term in c.terms if term.name in NAMES[:2])
 
 
 def _require(failures: list[str]) -> None:

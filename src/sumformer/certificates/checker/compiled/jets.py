@@ -123,6 +123,6 @@ def _number(k: int) -> Interval:
     return I.const(Fraction(k))
 
 
-def _pick(first: np.ndarray, a: Interval, second: np.ndarray, b: Interval, rest: Interval) -> Interval:  # type: ignore[type-arg]
+def _pick(first: np.ndarray, a: Interval, second: np.ndarray, b: Interval, rest: Interval) -> Interval:
     low = np.where(first, a.lo, np.where(second, b.lo, rest.lo))
     return Interval(low, np.where(first, a.hi, np.where(second, b.hi, rest.hi)))

@@ -12,10 +12,9 @@ from collections.abc import Mapping
 import numpy as np
 from flint import fmpq
 
-from sumformer.certificates.checker.compiled.atoms import Terms, rational
-from sumformer.certificates.checker.compiled.expression_ideal import meet
+from sumformer.certificates.checker.compiled.atoms import UP, Terms, rational
 from sumformer.certificates.checker.compiled.files import Compiled
-from sumformer.certificates.checker.compiled.forms import INTERVALS, UP, Element, Forms, between
+from sumformer.certificates.checker.compiled.forms import INTERVALS, Element, Forms, between, meet
 from sumformer.certificates.checker.compiled.ideal import Ideal
 from sumformer.certificates.checker.compiled.ledger import Functional, Value
 from sumformer.certificates.checker.interval import Interval

@@ -166,7 +166,7 @@ class Rules:
             raise Unproved("a clear is not one unit with weight −1")
         low = self.stream.spans[name][0]
         bias, error = float(units.bias[0]), float(self.slots[c].error[1])
-        short = max(0.0, error * UP - (low + bias))
+        short = max(0.0, error * UP - (low + bias) + 4e-16 * (abs(low) + abs(bias)))
         left = float(abs(Fraction(units.constants.get(c, 0.0)) - Fraction(bias))) * UP
         self.overwrite(c)
         self.write(c, {}, np.array([0.0, left + short]), 0.0)
@@ -238,7 +238,7 @@ class Rules:
         low, high = self.stream.span(Functional(tuple(names.items()), 0.0))
         short = max(0.0, float(read_error[1]) * UP - (low + float(bias)))
         (al, ah), (bl, bh) = self.stream.span(f), self.stream.span(g)
-        left = max(abs(al - float(a0)), abs(ah - float(a0))) * max(abs(bl - float(b0)), abs(bh - float(b0)))
+        left = float(_reach(al, ah, a0) * _reach(bl, bh, b0))
         ea, eb = self.error_of(f), self.error_of(g)
         error = abs(W) * (left + abs(float(b0)) * ea + abs(float(a0)) * eb) * UP
         error = error + np.array([0.0, float(drift) * UP + abs(float(out)) * short])
@@ -248,3 +248,8 @@ class Rules:
         if name not in self.held:
             raise Unproved(f"{name} is needed but not in the stream")
         return self.held[name].size
+
+
+def _reach(low: float, high: float, middle: Fraction) -> Fraction:
+    """sup |t − middle|."""
+    return max(abs(Fraction(low) - middle), abs(Fraction(high) - middle))

@@ -92,7 +92,14 @@ def _defect(
     else:
         spread = np.zeros(len(curvature))
     bend = curvature.astype(np.float64)
-    spread = spread + 1e-15 * np.abs(bend) + 16 * _U * abs(q) * np.diff(G.ends) ** 2 + 64 * _U * abs(following)
+    steps = np.diff(G.ends) * (1 + float(np.abs(P).max()))
+    spread = (
+        spread
+        + 64 * _U * abs(q) * steps
+        + 1e-15 * np.abs(bend)
+        + 16 * _U * abs(q) * np.diff(G.ends) ** 2
+        + 64 * _U * abs(following)
+    )
     error = error + 8 * _U * np.abs(g).astype(np.float64)
     low, high = D.astype(np.float64) - error, D.astype(np.float64) + error
     below = -peak(-low[:-1], -low[1:], np.maximum(bend + spread, 0.0) / 8)
@@ -100,6 +107,6 @@ def _defect(
     return float(below.min()), float(above.max())
 
 
-def _middle(p: Pieces) -> tuple[np.ndarray, Floats]:  # type: ignore[type-arg]
+def _middle(p: Pieces) -> tuple[np.ndarray, Floats]:
     lo, hi = p.lo.astype(np.longdouble), p.hi.astype(np.longdouble)
     return (lo + hi) / 2, ((hi - lo) / 2).astype(np.float64) * (1 + 1e-12) + 1e-300

@@ -29,7 +29,9 @@ class SawRules(Rules):
         """The branches of a square or a product, ready for their first stage, with what their arguments err by."""
         (name,) = gadget.values
         value = self.stream.values[name]
-        (c, W) = self.stream.destination(name)
+        c, W = self.stream.destination(name)
+        if any(entry.first == entry.end for entry in entries):
+            raise Unproved("a saw without units")
         if value.op == "product" and gadget.kind == "product" and len(entries) == 2:
             f, g = value.of
             ea, eb = self.error_of(f), self.error_of(g)
@@ -87,7 +89,8 @@ class SawRules(Rules):
                 wanted[n] = wanted.get(n, Fraction(0)) + factor * Fraction(w)
             offset += factor * (Fraction(f.offset) - middle)
             t_low, t_high = self.stream.span(f)
-            ends = [float(factor) * (t - float(middle)) for t in (t_low - float(e[1]), t_high + float(e[1]))]
+            e_t = Fraction(float(e[1]))
+            ends = [float(factor * (t - middle)) for t in (Fraction(t_low) - e_t, Fraction(t_high) + e_t)]
             low, high = low + min(ends), high + max(ends)
         drift = abs(Fraction(float(layer.b_1[entry.first])) - offset)
         for n in wanted.keys() | names.keys():

@@ -11,15 +11,18 @@ from itertools import product as cartesian
 import numpy as np
 from flint import fmpq
 
-from sumformer.certificates.checker.compiled.atoms import Terms, add, rational, scale
-from sumformer.certificates.checker.compiled.forms import INTERVALS, UP, Element, Forms, between, widened
+from sumformer.certificates.checker.bound import Evaluation
+from sumformer.certificates.checker.compiled.atoms import UP, Terms, add, rational, scale
+from sumformer.certificates.checker.compiled.forms import INTERVALS, Element, Forms, between, widened
 from sumformer.certificates.checker.features import norm_of
 from sumformer.certificates.checker.interval import Floats, Interval
 from sumformer.certificates.checker.network import Network, Term, shifted
 from sumformer.certificates.checker.proof import Pass
 from sumformer.certificates.checker.tree_values import components
 from sumformer.certificates.checker.verification import Unproved
-from sumformer.targets.tree import Token
+from sumformer.targets.tree import Reduce, Token
+
+Place = tuple[Reduce, int]
 
 
 @dataclass(frozen=True)
@@ -54,8 +57,8 @@ class Series:
         columns: dict[tuple[int, ...], Terms] = {}  # β ↦ mean(b T_β p) − share · b T_β p
         for beta in product.support:
             column: Terms = {}
-            for index, weight in shifted(beta, term.polynomial).items():
-                column = add(column, scale(self._feature(term.channel, channel, index, share), rational(weight)))
+            for index, part in shifted(beta, term.polynomial).items():
+                column = add(column, scale(self._feature(term.channel, channel, index, share), rational(part)))
             columns[beta] = column
         out: Terms = {}
         mass = 0.0
@@ -130,3 +133,17 @@ class Series:
             value = INTERVALS.mul(value, widened(p.setting.kernels[g], p.kernel_errors[g]))
         value = widened(value, p.left_out[term.product])
         return INTERVALS.mul(value, p.channels[term.channel].value)
+
+
+def reduction_ranges(passes: tuple[Pass, ...]) -> dict[Place, Interval]:
+    """Where S's reductions lie."""
+    out: dict[Place, Interval] = {}
+    for p in passes:
+        evaluation = Evaluation(p)
+        evaluation.result()
+        for node, values in evaluation.reduced.items():
+            for c, v in enumerate(values):
+                low, high = float((v.value.lo - v.error).min()), float((v.value.hi + v.error).max())
+                known = out.get((node, c), between(low, high))
+                out[node, c] = widened(between(min(low, float(known.lo)), max(high, float(known.hi))), 1e-300)
+    return out

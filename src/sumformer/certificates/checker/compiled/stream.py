@@ -186,7 +186,7 @@ class Stream:
         return np.where((counts > 0) | (layer.b_2 != 0), out, 0.0)
 
 
-def _gamma(k: np.ndarray) -> Floats:  # type: ignore[type-arg]
+def _gamma(k: np.ndarray) -> Floats:
     return k * U / (1 - k * U) * UP
 
 

@@ -20,6 +20,7 @@ from sumformer.certificates.checker.interval import Floats
 from sumformer.certificates.checker.verification import Unproved
 
 _SIMPLE = ("identity", "clear", "function")
+_MAKES = {"identity": "sum", "function": "function", "square": "function", "product": "product"}
 
 
 @dataclass
@@ -60,6 +61,11 @@ def _plan(net: Compiled, stream: Stream) -> list[list[tuple[Task, int, tuple[Ent
             if made & set(gadget.values) or not gadget.values:
                 raise Unproved(f"{', '.join(gadget.values)} is made by two gadgets")
             made |= set(gadget.values)
+        ops = {stream.values[name].op for name in gadget.values}
+        if ops != {_MAKES.get(gadget.kind)} and gadget.kind != "clear":
+            raise Unproved(f"a gadget {gadget.kind} is of another kind of value")
+        if gadget.kind != "function" and len(gadget.values) != 1:
+            raise Unproved(f"a gadget {gadget.kind} is of more than one value, or of none")
         if gadget.kind in _SIMPLE and [len(stage) for stage in gadget.stages] != [1]:
             raise Unproved(f"a gadget {gadget.kind} has not one stage of one entry")
         if gadget.kind not in _SIMPLE and not gadget.stages:

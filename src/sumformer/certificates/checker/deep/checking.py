@@ -33,7 +33,12 @@ from sumformer.errors import FileFormatError, SumformerError
 from sumformer.targets.target import Target
 
 NAMES = ("cells", "tokens in equal cells", "ramps")
-CLAIMED = (*NAMES, "softmax", "rounding", "the target itself")
+KINDS = {
+    **dict(zip(NAMES, ("enclosed", "enclosed", "proved"), strict=True)),
+    "softmax": "proved",
+    "rounding": "rounding",
+    "the target itself": "enclosed",
+}
 Booleans = NDArray[np.bool_]
 MOST_ROWS = 400_000
 SUMMED = 1 + 1e-9
@@ -91,8 +96,10 @@ def _field_failures(c: Certificate, f: Target, network: Network) -> list[str]:
         out.append("arithmetic, latent_dimension: not those of the network")
     if c.norm.startswith("d_") is False or c.norm[2:] not in (repr(_power(c)), repr(_power(c)).removesuffix(".0")):
         out.append(f"norm: {c.norm!r} is not d_p for the recorded p")
-    if any(t.name not in CLAIMED or not 0 <= t.bound < math.inf for t in c.terms):
-        out.append("terms: an unknown name, or a bound that is no number ≥ 0")
+    if c.architecture not in ("deep-transformer", "sparse-transformer"):
+        out.append(f"architecture: {c.architecture!r} is not what this network is")
+    if any(KINDS.get(t.name) != t.kind or not 0 <= t.bound < math.inf for t in c.terms):
+        out.append("terms: an unknown name or another kind, or a bound that is no number ≥ 0")
     total = math.fsum(t.bound for t in c.terms)
     if not 0 <= c.total < math.inf or not abs(total - c.total) <= 1e-12 * abs(total):
         out.append(f"total: {c.total} is not the sum {total} of the terms")

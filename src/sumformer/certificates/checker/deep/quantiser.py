@@ -32,6 +32,8 @@ def read_quantiser(network: Network, box: Box, q: int) -> Quantiser:
     """`q` is what the certificate says; everything else comes from the weights."""
     if not network.layers or not isinstance(network.layers[0], Stack):
         raise Unproved("the network does not begin with a stack of quantising layers")
+    if np.any(network.layers[0].W2[:, network.d :] != 0):
+        raise Unproved("a quantising layer writes to coordinates beyond those of the tokens")
     places = _places(network, q)
     count = q if places is None else network.n * q
     e = max(_coordinate(network.layers[0], i, network.d, count) for i in range(network.d))

@@ -1,5 +1,7 @@
 """sup Σ_{j≠i,c} r_c |∂f_i/∂x_{j,c}| over all tokens of the box: how far f_i moves when every other token moves by r.
 
+With `own` the own token moves as well: its variables are the last ones.
+
 Each token, or the group of all the others where they are many, lies in a slot: a cell of its own that stands for
 `count` tokens. Inside a reduction's body e(x, y) the token y has variables of its own, which then go to its slot:
   ∂(Σ_t c_t e_t)/∂(a token of slot s) = ∂e_s/∂y + Σ_t c_t ∂e_t/∂s.
@@ -31,15 +33,15 @@ _ONE = from_fraction(Fraction(1))
 class Modulus:
     """For exactly n tokens and the radii r, (d,)."""
 
-    def __init__(self, expression: Node, box: Box, n: int, radii: Floats) -> None:
+    def __init__(self, expression: Node, box: Box, n: int, radii: Floats, own: bool = False) -> None:
         self.expression, self.box, self.d, self.n, self.radii = expression, box, box.d, n, radii
         self.listed = n <= LISTED
-        self.counts = [1] * (n - 1) if self.listed else [n - 1]
-        self.weights = np.concatenate([radii, *(count * radii for count in self.counts)])
+        self.own, self.counts = own, [1] * (n - 1) if self.listed else [n - 1]
+        self.weights = np.concatenate([radii, *(count * radii for count in self.counts), *([radii] if own else [])])
 
     def bound(self, goal: float) -> float:
         """≥ the supremum, ≤ goal where that can be shown within the budget."""
-        if self.n == 1:
+        if self.n == 1 and not self.own:
             return 0.0
         slots = len(self.counts) + 1
         ends = [(from_fraction(a), from_fraction(b)) for a, b in zip(self.box.lower, self.box.upper, strict=True)]
@@ -92,8 +94,8 @@ class Modulus:
         tokens = [
             [Interval(low[:, t * d + c], high[:, t * d + c]) for c in range(d)] for t in range(len(self.counts) + 1)
         ]
-        own = [ops.fixed(v) for v in tokens[0]]
         units = np.eye(len(self.weights))[:d]
+        own = self._own(ops, tokens[0])
         slots = [
             [Slope(v, Interval(unit, unit), np.asarray(r)) for v, unit, r in zip(token, units, self.radii, strict=True)]
             for token in tokens[1:]
@@ -117,6 +119,12 @@ class Modulus:
             exists = np.isfinite(value.value.magnitude)
             worst = np.maximum(worst, np.where(exists, value.length, np.inf))
         return np.where(ops.bad | np.isnan(worst), np.inf, worst)
+
+    def _own(self, ops: SlopeOperations, token: list[Interval]) -> list[Slope]:
+        if not self.own:
+            return [ops.fixed(v) for v in token]
+        units = np.eye(len(self.weights))[-self.d :]
+        return [Slope(v, Interval(e, e), np.asarray(r)) for v, e, r in zip(token, units, self.radii, strict=True)]
 
     def _reduced(
         self, part: Reduce, ops: SlopeOperations, mine: Slope | None, theirs: list[Slope], cells: int

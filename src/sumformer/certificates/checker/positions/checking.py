@@ -30,6 +30,7 @@ WRAPPED = {
     "ExpressionSumformer": "checking",
     "GridSumformer": "grid.checking",
     "SymmetricSumformer": "symmetric.checking",
+    "CompiledTransformer": "compiled.checking",
 }
 _PREFIX = "network."
 

@@ -54,7 +54,9 @@ def statement(
             f"a compiled {architecture} is certified in float64 only", [f"dtype='float64'; asked for {arithmetic.name}"]
         )
     if route not in (None, "exact", "sums", "symmetric"):
-        raise RefusedError(f"route {route} is not compiled", ["routes exact, sums and symmetric are"])
+        raise RefusedError(
+            f"route {route} is not compiled", ["routes exact, sums and symmetric are; grid is looked up"]
+        )
     ideal = ideal_of(f, epsilon, arithmetic, prefer, route)
     if route == "exact" and ideal.route != "exact":
         raise RefusedError("route exact takes polynomials written with sums", ["this target is not one"])

@@ -1,0 +1,174 @@
+"""A 4.3–4.5, discontinuous: N(X)_i = f at the centres of all tokens' cells, looked up.
+
+step   sup_X ‖f(X) − N(X)‖_∞ ≤ L·δ/2 + rounding of the table, L the modulus of all tokens, the own one included
+relu   N is continuous, so this holds off the ramps only; over all inputs, with V the volume of the domain, μ the share
+       of it where some token lies on a ramp, and R_w ≥ |f_w − N_w| (on ramps N stays between two entries),
+         d_p(f, N) ≤ (V n width)^{1/p} · (that bound) + (V μ n Σ_w R_w^p)^{1/p}
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from math import inf
+from typing import Any
+
+from sumformer.algebra.rounding import FloatArray, fraction_bounds
+from sumformer.certificates.certificate import ErrorTerm
+from sumformer.errors import InputError, RefusedError
+from sumformer.nn.look_up_transformer import ACTIVATIONS
+from sumformer.targets.lipschitz import lipschitz_bound
+from sumformer.targets.target import Target
+from sumformer.theorems.alberti_2023.arithmetic import Arithmetic
+from sumformer.theorems.alberti_2023.compile.network import Head
+from sumformer.theorems.alberti_2023.compile.statement import ASSUMPTIONS
+from sumformer.theorems.alberti_2023.look_up.network import look_up_network
+from sumformer.theorems.alberti_2023.look_up.plan import cells_per_axis
+from sumformer.theorems.alberti_2023.look_up.table import Table, make_table
+from sumformer.theorems.built import ROUNDING_SLACK, SLACK, Built
+
+RAMPS = 0.04  # of ε
+LEAST_RAMP = 2.0**-40  # of a side
+SUMMED = 1 + 1e-9
+LEAST = 1e-300  # enclosures of 0 have a width
+
+
+def look_up_asked(route: str | None, activation: str | None, p: float | None) -> bool:
+    """Route grid; what belongs to it alone is refused elsewhere."""
+    if route != "grid" and (activation is not None or p is not None):
+        raise InputError(f"construct: activation and p are options of route='grid' here, got route {route!r}")
+    return route == "grid"
+
+
+def look_up_statement(
+    f: Target,
+    epsilon: float,
+    arithmetic: Arithmetic,
+    architecture: str,
+    head: Head,
+    roundings: int,
+    activation: str | None,
+    p: float | None,
+) -> Built:
+    """The network with as few cells as ε allows."""
+    activation = _check(f, arithmetic, architecture, activation, p)
+    p = 1.0 if activation == "relu" and p is None else p
+    n, share = f.tokens.maximum, 1.0
+    if p is not None:
+        share = max(1.0, _root(_volume(f) * n * f.width, p))
+        if not share < 2.0**900:
+            raise RefusedError(
+                "d_p over a domain of this volume leaves float64", ["activation='step' has the sup norm"]
+            )
+    modulus = lipschitz_bound(f, wrt="all", weights=[fraction_bounds(r)[1] for r in f.box.radius])
+    per_axis = cells_per_axis(f, modulus, epsilon, activation, roundings, share)
+    table = make_table(f, per_axis)
+    ratio = fraction_bounds(Fraction(1, per_axis))[1] * (1 + 2.0**-20)  # edges are rounded: `FAR`
+    cells = modulus.value * ratio * SLACK
+    rounding = ROUNDING_SLACK * table.error + 2.0**-51 * table.variation + LEAST
+    off = cells + rounding
+    constants: dict[str, Any] = {
+        "activation": activation,
+        "cells": per_axis,
+        "entries": len(table.keys),
+        "code": table.code[-1],
+        "lipschitz": modulus.value,  # when every token moves by half of each side of the box
+        "lipschitz_attained": modulus.attained,
+    }
+    ramps = [0.0] * f.d
+    terms = [
+        ErrorTerm("modulus of continuity at the cells", "enclosed", cells),
+        ErrorTerm("rounding", "rounding", rounding),
+    ]
+    if p is not None:
+        scale = _root(_volume(f) * n * f.width, p)
+        reach = _reach(table, off)
+        ramps, touched = _ramps(f, per_axis, p, epsilon, reach)
+        terms = [ErrorTerm(t.name, t.kind, t.bound * scale * SUMMED) for t in terms]
+        terms.append(ErrorTerm("ramps", "proved", _ramp_term(f, touched, p, reach)))
+        constants |= {"p": p, "sup_off_ramps": off, "ramp_share": touched, "ramps": ramps, "layers": []}
+    total = sum(t.bound for t in terms)
+    if not max(total, off) <= epsilon:
+        raise RefusedError(
+            f"ε = {epsilon:g}: rounding takes {rounding:.2g}", [f"reachable: {2 * total:.2g}"], 2 * total
+        )
+    return Built(
+        network=look_up_network(f, per_axis, table, head, activation, ramps),
+        route="grid",
+        why=_why(len(table.keys), per_axis, f.d, p),
+        terms=tuple(t for t in terms if t.bound > 0),
+        latent_dimension=1,
+        constants=constants,
+        assumptions=ASSUMPTIONS,
+        architecture=architecture,
+        norm="sup" if p is None else "d_" + repr(float(p)).removesuffix(".0"),
+    )
+
+
+def _check(f: Target, arithmetic: Arithmetic, architecture: str, activation: str | None, p: float | None) -> str:
+    activation = "step" if activation is None else activation
+    if activation not in ACTIVATIONS:
+        raise InputError(f"{architecture}: expected activation in {ACTIVATIONS}, got {activation!r}")
+    if p is not None and activation == "step":
+        raise InputError(f"{architecture}: steps meet the sup norm; p is for activation='relu'")
+    if p is not None and not 1 <= p < inf:
+        raise InputError(f"construct: expected 1 ≤ p < ∞ for d_p, got {p}")
+    reasons = []
+    if arithmetic.name != "float64":
+        reasons.append(f"certified in float64 only; asked for {arithmetic.name}")
+    if not f.tokens.exact:
+        reasons.append(f"a table has one number of tokens (--tokens 3); now it is {f.tokens.formula()}")
+    if f.positioned:
+        reasons.append("places of tokens are not looked up; a sumformer takes them by route grid")
+    if reasons:
+        raise RefusedError(f"a look-up {architecture} is not built for this", reasons)
+    return activation
+
+
+def _why(count: int, per_axis: int, d: int, p: float | None) -> str:
+    table = f"a table of {count} entries over {per_axis}{'' if d == 1 else f'^{d}'} cells, one attention layer"
+    return table if p is None else f"{table}; the sup bound holds off the ramps, ε is met in d_p"
+
+
+def _volume(f: Target) -> float:
+    volume = Fraction(1)
+    for low, high in zip(f.box.lower, f.box.upper, strict=True):
+        volume *= high - low
+    return fraction_bounds(volume**f.tokens.maximum)[1]
+
+
+def _root(value: float, p: float) -> float:
+    return float(value ** (1 / p)) * SUMMED
+
+
+def _reach(table: Table, off: float) -> FloatArray:
+    """R_w ≥ |f_w − N_w| anywhere: both lie within `off` of the entries; sums on ramps are rounded."""
+    rounded = (len(table.keys) + 8) * 2.0**-52 * table.variation
+    reach: FloatArray = (table.values.max(0) - table.values.min(0) + off + rounded) * (1 + 1e-6)
+    return reach
+
+
+def _ramps(f: Target, per_axis: int, p: float, epsilon: float, reach: FloatArray) -> tuple[list[float], float]:
+    """Widths 2^k for each coordinate, as large as RAMPS·ε allows, and the share of inputs with a token on a ramp."""
+    part = 0.25 / per_axis
+    while part > LEAST_RAMP:
+        ramps = [_power_below(float(high - low) * part) for low, high in zip(f.box.lower, f.box.upper, strict=True)]
+        sides = [float(high - low) for low, high in zip(f.box.lower, f.box.upper, strict=True)]
+        shares = [(per_axis - 1) * w / side for w, side in zip(ramps, sides, strict=True)]
+        touched = min(1.0, f.tokens.maximum * sum(shares) * (1 + 1e-6))
+        if _ramp_term(f, touched, p, reach) <= RAMPS * epsilon:
+            return ramps, touched
+        part /= 2
+    raise RefusedError(
+        f"ε = {epsilon:g} in d_{p:g} needs thinner ramps than float64 has", ["a smaller p, or activation='step'"]
+    )
+
+
+def _ramp_term(f: Target, touched: float, p: float, reach: FloatArray) -> float:
+    return _root(_volume(f) * touched * f.tokens.maximum * float((reach**p).sum()), p)
+
+
+def _power_below(value: float) -> float:
+    power = 2.0**-1000
+    while power * 2 <= value:
+        power *= 2
+    return power
