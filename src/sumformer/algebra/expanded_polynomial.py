@@ -102,15 +102,12 @@ def checked(polynomial: Expanded, tokens: int, d: int) -> Expanded:
 
 
 def _over_one_denominator(coefficients: list[Any]) -> tuple[Values, int]:
-    denominator = math.lcm(1, *{c.denominator for c in coefficients})
-    if denominator == 1:
-        numerators = [c.numerator for c in coefficients]
-    else:
-        numerators = [c.numerator * (denominator // c.denominator) for c in coefficients]
-    return integers(numerators), denominator
+    ratios = [c.as_integer_ratio() for c in coefficients]
+    denominator = math.lcm(1, *{q for _, q in ratios})
+    return integers([p * (denominator // q) for p, q in ratios]), denominator
 
 
 def integers(values: list[int]) -> Values:
     """int64 where all fit with a bit to spare, else Python integers."""
-    fit = all(-_WORD < v < _WORD for v in values)
+    fit = -_WORD < min(values, default=0) and max(values, default=0) < _WORD
     return np.array(values, dtype=np.int64 if fit else object)

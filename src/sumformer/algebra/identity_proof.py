@@ -23,6 +23,8 @@ Method = Literal["expansion", "modular"]
 Points = Sequence[Sequence[int]]
 Residue = Callable[[Points, int], int]
 
+_DRAW: Final = random.Random()  # seeded by the operating system
+_MERSENNE: Final = (61, 89, 127, 521)  # k for which 2^k − 1 is prime
 FAILURE: Final = 2.0**-40
 """Rounds are added until the probability of accepting a false identity is below this; what was reached is stated."""
 SMALL: Final = 1_000
@@ -80,17 +82,31 @@ def prove_zero(
 
     Primes that divide `avoid`, a number of at most `bits` bits, are not drawn: too few to matter in the 5·10⁷.
     """
+    draw = source or _DRAW
     chance = bits / 30 / PRIMES + degree / SMALLEST
     if chance > 2.0**-8:
         raise RefusedError("modular proof", [f"degree {degree} with coefficients of {bits} bits is too large for it"])
     rounds = math.ceil(math.log2(FAILURE) / math.log2(chance)) if chance else 1
-    draw = source or random.SystemRandom()
     for _ in range(rounds):
         p = next(p for p in iter(lambda: random_prime(draw), 0) if avoid % p)
         points = [[draw.randrange(p) for _ in range(d)] for _ in range(tokens)]
         if residue(points, p) % p:
             raise CertificateError(f"the polynomials differ modulo {p} at {points}", term="identity")
     return IdentityProof("modular", chance**rounds * (1 + 2.0**-40), rounds, degree, bits)
+
+
+def prove_small_zero(
+    residue: Residue, tokens: int, d: int, degree: int, bits: int, source: random.Random | None = None
+) -> IdentityProof:
+    """As `prove_zero`, where `residue` takes any prime: one larger than every coefficient divides none, one round."""
+    p = next((2**k - 1 for k in _MERSENNE if bits < k), None)
+    if p is None:
+        return prove_zero(residue, tokens, d, degree, bits, source)
+    draw = source or _DRAW
+    points = [[draw.randrange(p) for _ in range(d)] for _ in range(tokens)]
+    if residue(points, p) % p:
+        raise CertificateError(f"the polynomials differ modulo {p} at {points}", term="identity")
+    return IdentityProof("modular", degree / p, 1, degree, bits)
 
 
 def weight(sigma: PowerSumPolynomial) -> int:

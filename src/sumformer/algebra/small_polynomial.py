@@ -14,7 +14,7 @@ from functools import lru_cache, partial
 from typing import Final
 
 from sumformer.algebra.expanded_polynomial import Expanded, ExpandedPolynomial
-from sumformer.algebra.identity_proof import IdentityProof, Points, prove_zero
+from sumformer.algebra.identity_proof import IdentityProof, Points, prove_small_zero
 from sumformer.algebra.orbit_sums import Degree
 from sumformer.algebra.power_sum_polynomial import Factors, PowerSumPolynomial
 from sumformer.errors import CertificateError
@@ -81,7 +81,7 @@ class SmallPolynomial:
         def difference(points: Points, p: int) -> int:
             return self._difference(rows, degrees, sigma.denominator, [partial(_power, x, p) for x in points])
 
-        return prove_zero(difference, self.tokens, self.d, degree, bits, source)
+        return prove_small_zero(difference, self.tokens, self.d, degree, bits, source)
 
     def _difference(
         self, rows: list[Row], degrees: list[Degree], denominator: int, monomials: Sequence[Callable[[Degree], int]]
