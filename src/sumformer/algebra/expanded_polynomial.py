@@ -109,5 +109,5 @@ def _over_one_denominator(coefficients: list[Any]) -> tuple[Values, int]:
 
 def integers(values: list[int]) -> Values:
     """int64 where all fit with a bit to spare, else Python integers."""
-    fit = -_WORD < min(values, default=0) and max(values, default=0) < _WORD
+    fit = min(values, default=0) > -_WORD and max(values, default=0) < _WORD
     return np.array(values, dtype=np.int64 if fit else object)
