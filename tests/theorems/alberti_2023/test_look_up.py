@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from sumformer.certificates.attack import attack
+from sumformer.certificates.quadrature import quadrature
 from sumformer.errors import InputError, RefusedError, ShapeError
 from sumformer.nn import LookUpTransformer
 from sumformer.theorems.alberti_2023.faithfulness import faithfulness
@@ -97,8 +98,10 @@ def test_relu_states_its_norm_honestly(tmp_path: Path):
     assert off <= c.epsilon
     assert 0 < share < 0.05
     made.save(tmp_path)
-    verdict = verify(tmp_path)
+    verdict = verify(tmp_path, attack=False)
     assert verdict.verified, verdict.proof.failures
+    measured = quadrature(made.target, made.network, 1.0, points=4096)
+    assert 0.1 * c.total < measured.worst <= c.total
     X = torch.rand(4000, 3, 1, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
     edges = torch.arange(1, c.constants["cells"], dtype=torch.float64) / c.constants["cells"]
     X[:2000, 0, 0] = edges[torch.arange(2000) % len(edges)] + ramp * (torch.linspace(-0.5, 0.5, 2000).double())

@@ -22,12 +22,12 @@ from sumformer.theorems.alberti_2023.arithmetic import Arithmetic
 from sumformer.theorems.alberti_2023.compile.network import Head
 from sumformer.theorems.alberti_2023.compile.statement import ASSUMPTIONS
 from sumformer.theorems.alberti_2023.look_up.network import look_up_network
-from sumformer.theorems.alberti_2023.look_up.plan import cells_per_axis
+from sumformer.theorems.alberti_2023.look_up.plan import ACCEPT, cells_per_axis
 from sumformer.theorems.alberti_2023.look_up.table import Table, make_table
 from sumformer.theorems.built import ROUNDING_SLACK, SLACK, Built
 
 RAMPS = 0.04  # of ε
-LEAST_RAMP = 2.0**-40  # of a side
+LEAST_RAMP = 2.0**-45  # of a side
 SUMMED = 1 + 1e-9
 LEAST = 1e-300  # enclosures of 0 have a width
 
@@ -88,8 +88,10 @@ def look_up_statement(
         constants |= {"p": p, "sup_off_ramps": off, "ramp_share": touched, "ramps": ramps, "layers": []}
     total = sum(t.bound for t in terms)
     if not max(total, off) <= epsilon:
+        least = 2 * (total - terms[0].bound) / (1 - ACCEPT)
+        reason = "rounding and the thinnest ramps take" if p is not None else "rounding takes"
         raise RefusedError(
-            f"ε = {epsilon:g}: rounding takes {rounding:.2g}", [f"reachable: {2 * total:.2g}"], 2 * total
+            f"ε = {epsilon:g}: {reason} {total - terms[0].bound:.2g} of it", [f"reachable here: ε ≈ {least:.2g}"], least
         )
     return Built(
         network=look_up_network(f, per_axis, table, head, activation, ramps),
@@ -148,19 +150,16 @@ def _reach(table: Table, off: float) -> FloatArray:
 
 
 def _ramps(f: Target, per_axis: int, p: float, epsilon: float, reach: FloatArray) -> tuple[list[float], float]:
-    """Widths 2^k for each coordinate, as large as RAMPS·ε allows, and the share of inputs with a token on a ramp."""
+    """Widths 2^k, as large as RAMPS·ε allows, for each coordinate, and the share of inputs with a token on a ramp."""
+    sides = [float(high - low) for low, high in zip(f.box.lower, f.box.upper, strict=True)]
     part = 0.25 / per_axis
-    while part > LEAST_RAMP:
-        ramps = [_power_below(float(high - low) * part) for low, high in zip(f.box.lower, f.box.upper, strict=True)]
-        sides = [float(high - low) for low, high in zip(f.box.lower, f.box.upper, strict=True)]
+    while True:
+        ramps = [_power_below(side * part) for side in sides]
         shares = [(per_axis - 1) * w / side for w, side in zip(ramps, sides, strict=True)]
         touched = min(1.0, f.tokens.maximum * sum(shares) * (1 + 1e-6))
-        if _ramp_term(f, touched, p, reach) <= RAMPS * epsilon:
+        if part <= LEAST_RAMP or _ramp_term(f, touched, p, reach) <= RAMPS * epsilon:
             return ramps, touched
         part /= 2
-    raise RefusedError(
-        f"ε = {epsilon:g} in d_{p:g} needs thinner ramps than float64 has", ["a smaller p, or activation='step'"]
-    )
 
 
 def _ramp_term(f: Target, touched: float, p: float, reach: FloatArray) -> float:
