@@ -20,6 +20,7 @@ from sumformer.errors import FileFormatError
 from sumformer.targets import parse, target
 from sumformer.theorems.construction import construct, load
 
+GAUSSIAN = "sum(exp(-norm2(x - y))*y)/sum(exp(-norm2(x - y)))"
 SAMPLES: dict[str, tuple[str, float, dict[str, Any]]] = {
     "mean": ("norm(x - mean(y))", 0.05, {"n": 3, "d": 1}),
     "mean32": ("norm(x - mean(y))", 0.1, {"n": 4, "d": 2, "dtype": "float32"}),
@@ -28,7 +29,12 @@ SAMPLES: dict[str, tuple[str, float, dict[str, Any]]] = {
     "range": ("mean(abs(x - y))", 0.1, {"n": "..5", "d": 1}),
     "large": ("sin(sum(abs(x - y))/8)", 0.2, {"n": 100, "d": 1}),
     "nested": ("max(abs(y - mean(y)))", 0.2, {"n": 4, "d": 1, "box": "-1:2"}),
-    "smooth": ("sum(exp(-norm2(x - y))*y)/sum(exp(-norm2(x - y)))", 0.2, {"n": 3, "d": 1}),
+    "smooth": (GAUSSIAN, 0.2, {"n": 3, "d": 1}),
+    "far": (GAUSSIAN, 0.25, {"n": 3, "d": 1, "box": "5:6"}),
+    "wide": (GAUSSIAN, 0.5, {"n": 2, "d": 1, "box": "-1:2"}),
+    "many": (GAUSSIAN, 0.5, {"n": 40, "d": 1, "box": "2:3"}),
+    "dot": ("sum(exp(dot(x, y))*y)/sum(exp(dot(x, y)))", 0.4, {"n": 3, "d": 1, "box": "2:2.5"}),
+    "vector": ("mean_others(y*exp(x[0]*y[0]))/mean_others(exp(x[0]*y[0]))", 0.5, {"n": 3, "d": 2, "box": "1:1.5"}),
     "positions": ("max(abs(x - y)*(1 + i - j)/4)", 0.3, {"n": 3, "d": 1, "positions": True}),
 }
 _BUILT: dict[str, Path] = {}
@@ -118,6 +124,30 @@ def test_a_smaller_claim_names_the_term(copy: Copy):
         data["terms"][0]["bound"] /= 2
 
     failures = check(copy("nested").edit("certificate", change).folder).failures
+    assert any("'modulus of continuity at the cells'" in f for f in failures)
+
+
+@pytest.mark.parametrize("name", ["smooth", "far", "wide", "dot", "vector"])
+def test_a_modulus_below_the_sampled_one_is_refused(copy: Copy, name: str):
+    """Constant, term and total all say 10 % less than slopes that are attained: consistent, and false."""
+    saved = copy(name)
+    f = load(saved.folder).target
+    low, half = (torch.tensor([float(v) for v in side]) for side in (f.box.lower, f.box.radius))
+    X = torch.rand(20_000, f.tokens.maximum, f.d, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    X[::2] = X[::2].round()
+    X = (low + 2 * half * X).requires_grad_()
+    slopes = [torch.autograd.grad(v.sum(), X, retain_graph=True)[0] for v in f(X)[:, 0].unbind(-1)]
+    attained = max(float((half * g[:, 1:].abs()).sum((1, 2)).max()) for g in slopes)
+
+    def change(data: dict[str, Any]) -> None:
+        constants, term = data["constants"], data["terms"][0]
+        assert attained <= constants["lipschitz"]
+        constants["lipschitz"] = constants["lipschitz_attained"] = 0.9 * attained
+        lower = constants["lipschitz"] * constants["cell_radius_over_half_side"]
+        data["total"], term["bound"] = data["total"] - term["bound"] + lower, lower
+
+    failures = check(saved.edit("certificate", change).folder).failures
+    assert len(failures) == 2  # the term and the total, nothing about the form
     assert any("'modulus of continuity at the cells'" in f for f in failures)
 
 

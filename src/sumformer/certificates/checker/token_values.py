@@ -29,8 +29,13 @@ def token_values(expression: Node, ops: Operations[V], own: list[V], others: Seq
 
 def body_value(part: Reduce, ops: Operations[V], own: list[V], y: list[V], known: dict[Reduce, list[V]]) -> list[V]:
     """The body of a reduction at (x, y), of the reduction's width."""
-    value = components(part.body, ops, _leaf(own, y, known))
+    value = value_at(part.body, ops, own, y, known)
     return value * part.width if len(value) == 1 else value
+
+
+def value_at(node: Node, ops: Operations[V], own: list[V], y: list[V], known: dict[Reduce, list[V]]) -> list[V]:
+    """Any expression of a body at (x, y)."""
+    return components(node, ops, _leaf(own, y, known))
 
 
 def fold(part: Reduce, ops: Operations[V], values: Sequence[list[V]]) -> list[V]:

@@ -5,6 +5,7 @@ With `own` the own token moves as well: its variables are the last ones.
 Each token, or the group of all the others where they are many, lies in a slot: a cell of its own that stands for
 `count` tokens. Inside a reduction's body e(x, y) the token y has variables of its own, which then go to its slot:
   ∂(Σ_t c_t e_t)/∂(a token of slot s) = ∂e_s/∂y + Σ_t c_t ∂e_t/∂s.
+Weighted means Σ w a/Σ w have a rule of their own (`weighted_mean.py`) beside the quotient rule.
 Cells above the goal are halved until none is left.
 """
 
@@ -15,13 +16,14 @@ from fractions import Fraction
 import numpy as np
 
 from sumformer.certificates.checker.grid.slope import Slope, SlopeOperations
+from sumformer.certificates.checker.grid.weighted_mean import sharpened, weighted_mean
 from sumformer.certificates.checker.interval import Floats, Interval, IntervalOperations, from_fraction
 from sumformer.certificates.checker.token_values import body_value
 from sumformer.certificates.checker.tree_values import components
 from sumformer.targets.domain import Box
 from sumformer.targets.node import Node
 from sumformer.targets.tree import Reduce, Token
-from sumformer.targets.walk import reductions
+from sumformer.targets.walk import postorder, reductions
 
 LISTED = 12  # up to so many tokens, each has a slot of its own
 BUDGET = 60_000  # cells
@@ -38,6 +40,8 @@ class Modulus:
         self.listed = n <= LISTED
         self.own, self.counts = own, [1] * (n - 1) if self.listed else [n - 1]
         self.weights = np.concatenate([radii, *(count * radii for count in self.counts), *([radii] if own else [])])
+        found = {part: weighted_mean(part) for part in postorder(expression, into_reductions=False)}
+        self.means = {part: mean for part, mean in found.items() if mean is not None}
 
     def bound(self, goal: float) -> float:
         """≥ the supremum, ≤ goal where that can be shown within the budget."""
@@ -112,6 +116,12 @@ class Modulus:
         def leaf(part: Node) -> list[Slope] | None:
             if isinstance(part, Token):
                 return own
+            if part in self.means:
+                mean = self.means[part]
+                top, bottom = (known[r] * (mean.width // r.width) for r in (mean.top, mean.bottom))
+                plain = [ops.div(a, b) for a, b in zip(top, bottom, strict=True)]
+                slotted = list(zip(self.counts, slots, strict=True))
+                return sharpened(mean, plain, ops, own, slotted, known, self._to_slots)
             return known[part] if isinstance(part, Reduce) else None
 
         worst = np.zeros(len(low))

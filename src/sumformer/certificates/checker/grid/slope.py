@@ -42,7 +42,7 @@ class SlopeOperations:
         return Slope(value, Interval(zero, zero), np.asarray(0.0))
 
     def made(self, value: Interval, gradient: Interval, length: Floats) -> Slope:
-        direct = _times(gradient.magnitude, self.weights).sum(axis=-1)
+        direct = times(gradient.magnitude, self.weights).sum(axis=-1)
         return Slope(value, gradient, np.minimum(np.where(np.isnan(length), np.inf, length), direct) * GROW)
 
     def const(self, value: Fraction) -> Slope:
@@ -62,16 +62,16 @@ class SlopeOperations:
     def mul(self, a: Slope, b: Slope) -> Slope:
         if a is b:
             return self.power(a, 2)
-        gradient = _REAL.add(_scaled(a.value, b.gradient), _scaled(b.value, a.gradient))
-        length = _times(a.value.magnitude, b.length) + _times(b.value.magnitude, a.length)
+        gradient = _REAL.add(scaled(a.value, b.gradient), scaled(b.value, a.gradient))
+        length = times(a.value.magnitude, b.length) + times(b.value.magnitude, a.length)
         return self.made(_REAL.mul(a.value, b.value), gradient, length)
 
     def div(self, a: Slope, b: Slope) -> Slope:
         """d(a/b) = (da − (a/b) db)/b."""
         below = self._where((b.value.lo <= 0) & (b.value.hi >= 0), b.value)
         value, inverse = _REAL.div(a.value, below), _REAL.div(_ONE, below)
-        gradient = _scaled(inverse, _REAL.sub(a.gradient, _scaled(value, b.gradient)))
-        return self.made(value, gradient, _times(inverse.magnitude, a.length + _times(value.magnitude, b.length)))
+        gradient = scaled(inverse, _REAL.sub(a.gradient, scaled(value, b.gradient)))
+        return self.made(value, gradient, times(inverse.magnitude, a.length + times(value.magnitude, b.length)))
 
     def power(self, v: Slope, k: int) -> Slope:
         if k == 0:
@@ -97,8 +97,8 @@ class SlopeOperations:
         for v in values:
             u = _REAL.div(v.value, size)
             u = Interval(np.where(away, np.maximum(u.lo, -1), -1.0), np.where(away, np.minimum(u.hi, 1), 1.0))
-            gradient = _REAL.add(gradient, _scaled(u, v.gradient))
-            length = length + _times(u.magnitude, v.length)
+            gradient = _REAL.add(gradient, scaled(u, v.gradient))
+            length = length + times(u.magnitude, v.length)
         euclidean = np.sqrt(sum((v.length**2 for v in values), np.asarray(0.0))) * GROW + 1e-150
         return self.made(value, gradient, np.minimum(length, euclidean))
 
@@ -141,7 +141,7 @@ class SlopeOperations:
         return self._chain(value, slope, v)
 
     def _chain(self, value: Interval, slope: Interval, v: Slope) -> Slope:
-        return self.made(value, _scaled(slope, v.gradient), _times(slope.magnitude, v.length))
+        return self.made(value, scaled(slope, v.gradient), times(slope.magnitude, v.length))
 
     def _where(self, wrong: NDArray[np.bool_], v: Interval) -> Interval:
         """Mark the wrong cells, and give them the harmless value 1."""
@@ -156,7 +156,7 @@ def _logistic(s: Interval) -> Interval:
     return Interval(np.minimum(ends[0].lo, ends[1].lo), top)
 
 
-def _scaled(v: Interval, gradient: Interval) -> Interval:
+def scaled(v: Interval, gradient: Interval) -> Interval:
     """v·gradient; what does not move does not move, whatever v is."""
     wide = Interval(v.lo[..., None], v.hi[..., None])
     product = _REAL.mul(wide, gradient)
@@ -164,6 +164,6 @@ def _scaled(v: Interval, gradient: Interval) -> Interval:
     return Interval(np.where(still, 0.0, product.lo), np.where(still, 0.0, product.hi))
 
 
-def _times(a: Floats, b: Floats) -> Floats:
+def times(a: Floats, b: Floats) -> Floats:
     """Of bounds ≥ 0: nothing times anything is nothing; what is not nothing does not underflow."""
     return np.where((a == 0) | (b == 0), 0.0, np.maximum(a * b, 2.0**-1022))
