@@ -23,6 +23,14 @@ from sumformer.testing import padding_error
 QUICK = Settings(hidden=16, depth=1, latent=8, epochs=4, batch_size=16, seed=1)
 
 
+@pytest.fixture(autouse=True)
+def ctrl_c():
+    """Python's own handler, also where the tests were started in the background, which ignores Ctrl-C."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 @pytest.fixture(scope="module")
 def sets():
     return read("target:x*mean(y) + mean(x*y)**2", Reading(sampling=Sampling(sets=120, tokens=6)))
