@@ -1,14 +1,15 @@
 """The sparse paper's copying task: `0 s 0 s`, s of 127 symbols out of 127; the second half is hidden and predicted.
 
 STRIDED and FIXED in three compositions, STAR, RANDOM and dense attention at 1 … 4 layers; then the level of sparsity:
-ℓ ∈ {8, 16, 32}, RANDOM with as many connections. All patterns of one depth train as one ensemble.
+ℓ ∈ {8, 16, 32}, RANDOM with as many connections; then FIXED at greater widths, where a block's last token has to carry
+the whole block. All patterns of one depth train as one ensemble.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import torch
@@ -49,16 +50,20 @@ class Config:
     seed: int = 0
     tests: int = 64
     device: str = "cpu"
+    widths: tuple[int, ...] = (256, 512)
+    wide_steps: int = 6000
 
     @staticmethod
     def reduced(device: str = "cpu") -> Config:
         """Minutes on two cores: strings of 15 symbols out of 15, ℓ = 4."""
-        return Config(16, 15, (1, 2), (2, 4, 8), 4, 4, 64, 128, steps=600, batch=16, rate=3e-3, device=device)
+        few = Config(16, 15, (1, 2), (2, 4, 8), 4, 4, 64, 128, steps=600, batch=16, rate=3e-3, device=device)
+        return replace(few, widths=(128,), wide_steps=600)
 
     @staticmethod
     def tiny(device: str = "cpu") -> Config:
         """Seconds, for tests."""
-        return Config(3, 3, (1,), (2,), 2, 2, 16, 16, steps=60, batch=16, rate=2e-2, tests=32, device=device)
+        few = Config(3, 3, (1,), (2,), 2, 2, 16, 16, steps=60, batch=16, rate=2e-2, tests=32, device=device)
+        return replace(few, widths=(32,), wide_steps=10)
 
     @property
     def n(self) -> int:
@@ -66,14 +71,13 @@ class Config:
 
 
 def run(config: Config, progress: Callable[[str], None] = lambda text: None) -> Outcome:
-    start, rows = time.perf_counter(), []
+    start, rows, deepest = time.perf_counter(), [], max(config.depths)
     for depth in config.depths:
-        deepest = depth == max(config.depths)
-        patterns = candidates(config, deepest)
-        masks = torch.stack([mask(p, config, depth) for p in patterns.values()])
-        for (name, _), right, mask_of in zip(patterns.items(), _train(config, masks, progress), masks, strict=True):
-            share = float(mask_of.double().mean())
-            rows.append({"layers": depth, "pattern": name, "accuracy": right, "connected": share})
+        rows += _rows(config, depth, candidates(config, depth == deepest), progress)
+    for width in config.widths:
+        wide = replace(config, d_model=width, feed_forward=2 * width, steps=config.wide_steps)
+        fixed = {name: p for name, p in candidates(config, False).items() if name.startswith("fixed")}
+        rows += _rows(wide, deepest, fixed, progress)
     return Outcome(
         "copying",
         asdict(config),
@@ -87,6 +91,23 @@ def run(config: Config, progress: Callable[[str], None] = lambda text: None) -> 
 
 
 Chosen = tuple[Pattern, Composition] | None  # None: dense
+
+
+def _rows(
+    config: Config, depth: int, patterns: dict[str, Chosen], progress: Callable[[str], None]
+) -> list[dict[str, Any]]:
+    """One row a pattern, trained together."""
+    masks = torch.stack([mask(p, config, depth) for p in patterns.values()])
+    return [
+        {
+            "layers": depth,
+            "pattern": name,
+            "accuracy": right,
+            "connected": float(mask_of.double().mean()),
+            "d_model": config.d_model,
+        }
+        for name, right, mask_of in zip(patterns, _train(config, masks, progress), masks, strict=True)
+    ]
 
 
 def candidates(config: Config, levels: bool) -> dict[str, Chosen]:
@@ -167,11 +188,17 @@ def _accuracy(config: Config, model: TransformerEnsemble, dtype: torch.dtype | N
 def _findings(config: Config, rows: list[dict[str, Any]]) -> tuple[str, ...]:
     out = []
     for depth in config.depths:
-        some = {r["pattern"]: r["accuracy"] for r in rows if r["layers"] == depth}
+        some = {r["pattern"]: r["accuracy"] for r in rows if (r["layers"], r["d_model"]) == (depth, config.d_model)}
         solved = [name for name, right in some.items() if right >= SOLVED]
         others = [f"{name} {right:.2f}" for name, right in some.items() if right < SOLVED]
         out.append(f"{depth} layers: solved by {', '.join(solved) or 'none'}; not by {', '.join(others) or 'none'}")
-    deepest = {r["pattern"]: r["accuracy"] for r in rows if r["layers"] == max(config.depths)}
+    deepest = {
+        r["pattern"]: r["accuracy"] for r in rows if (r["layers"], r["d_model"]) == (max(config.depths), config.d_model)
+    }
+    for width in config.widths:
+        some = {r["pattern"]: r["accuracy"] for r in rows if r["d_model"] == width}
+        told = ", ".join(f"{name} {right:.2f} (was {deepest[name]:.2f})" for name, right in some.items())
+        out.append(f"{max(config.depths)} layers of width {width}, {config.wide_steps} steps: {told}")
     named = {name for name in deepest if not name.startswith(("star", "random")) and f"ℓ={config.stride}" in name}
     holds = all(deepest[name] >= SOLVED for name in named | {"dense"}) and not any(
         right >= SOLVED for name, right in deepest.items() if name.startswith(("star", "random"))

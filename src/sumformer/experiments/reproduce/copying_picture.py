@@ -1,4 +1,4 @@
-"""Accuracy by pattern and number of layers; beside it accuracy against the share of connected pairs."""
+"""Accuracy by pattern and number of layers, against the share of connected pairs, and FIXED's against the width."""
 
 from __future__ import annotations
 
@@ -14,11 +14,12 @@ def draw(outcome: Outcome, path: Path) -> None:
         from matplotlib.figure import Figure
     except ImportError:
         raise MissingDependencyError("matplotlib", "the picture of an experiment", "plots") from None
-    rows = outcome.data["rows"]
+    every, narrow = outcome.data["rows"], outcome.config["d_model"]
+    rows = [r for r in every if r.get("d_model", narrow) == narrow]
     depths = sorted({r["layers"] for r in rows})
-    figure = Figure(figsize=(12, 4.6), layout="constrained")
+    figure = Figure(figsize=(16, 4.6), layout="constrained")
     FigureCanvasAgg(figure)
-    left, right = figure.add_subplot(1, 2, 1), figure.add_subplot(1, 2, 2)
+    left, right, wide = (figure.add_subplot(1, 3, place) for place in (1, 2, 3))
     common = [r["pattern"] for r in rows if r["layers"] == depths[0]]
     for pattern in common:
         mine = [r for r in rows if r["pattern"] == pattern]
@@ -36,7 +37,14 @@ def draw(outcome: Outcome, path: Path) -> None:
     right.set_xlabel(f"share of pairs connected, {depths[-1]} layers")
     right.set_xscale("log")
     right.legend(fontsize=8)
-    for axes in (left, right):
+    for pattern in (name for name in common if name.startswith("fixed")):
+        mine = [r for r in every if r["pattern"] == pattern and r["layers"] == depths[-1]]
+        mine.sort(key=lambda r: int(r.get("d_model", narrow)))
+        wide.plot([r.get("d_model", narrow) for r in mine], [r["accuracy"] for r in mine], marker="s", label=pattern)
+    wide.set_xlabel(f"width of the model, {depths[-1]} layers")
+    wide.set_xscale("log", base=2)
+    wide.legend(fontsize=8)
+    for axes in (left, right, wide):
         axes.set_ylim(-0.02, 1.04)
         axes.grid(alpha=0.3)
     figure.savefig(path, dpi=140)
