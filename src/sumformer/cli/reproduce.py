@@ -38,7 +38,10 @@ def reproduce(
     folder = out
     if redraw is not None:
         outcome = Outcome.read(redraw)
+        if outcome.name != name:
+            raise InputError(f"--redraw: expected a result of {name}, {redraw} is one of {outcome.name}")
         folder = out or redraw.parent
+        folder.mkdir(parents=True, exist_ok=True)
     else:
         with messages.status("…") as status:
             outcome = chosen.run(chosen.config(size, device), lambda text: status.update(text))

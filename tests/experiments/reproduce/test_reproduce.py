@@ -2,6 +2,7 @@
 
 import csv
 import json
+from pathlib import Path
 
 import pytest
 import torch
@@ -80,3 +81,16 @@ def test_copying_masks_and_strings():
     assert torch.equal(masks[0, 0], Strided(4).matrix(16, 0))
     assert torch.equal(masks[1, 1], Strided(4).matrix(16, 1))
     assert torch.equal(masks[2], masks[0])
+
+
+def test_redrawing_wants_the_same_experiment_and_makes_the_folder(tmp_path):
+    stored = Path(__file__).parents[3] / "experiments" / "results" / "alternatives.json"
+    drawn = CliRunner().invoke(
+        app, ["reproduce", "alternatives", "--redraw", str(stored), "--out", str(tmp_path / "a/b")]
+    )
+    assert drawn.exit_code == 0, drawn.output
+    assert (tmp_path / "a/b/alternatives.png").exists()
+    other = CliRunner().invoke(app, ["reproduce", "figure-1", "--redraw", str(stored), "--out", str(tmp_path)])
+    assert other.exit_code != 0
+    assert "alternatives" in other.output
+    assert not (tmp_path / "figure-1.png").exists()
