@@ -6,7 +6,8 @@ Invariance is read off: c_e is the same along an orbit and no member of it is ab
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from array import array
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import chain
@@ -15,7 +16,7 @@ from typing import Any, Final
 import numpy as np
 
 from sumformer.algebra.modular import monomial_values, residues, times
-from sumformer.algebra.orbit_sums import DegreeTable, IntArray, Values, classes, multiplicities
+from sumformer.algebra.orbit_sums import Degree, DegreeTable, IntArray, Values, classes, multiplicities
 from sumformer.errors import InputError, NotSymmetricError, ShapeError
 
 _WORD: Final = 2**62
@@ -35,12 +36,12 @@ class ExpandedPolynomial:
 
     @classmethod
     def of(cls, polynomial: Expanded, tokens: int, d: int) -> ExpandedPolynomial:
-        checked(polynomial, tokens, d)
-        kept = polynomial if all(polynomial.values()) else {e: c for e, c in polynomial.items() if c}
-        flat = np.fromiter(chain.from_iterable(kept), dtype=np.int64, count=len(kept) * tokens * d)
-        table = DegreeTable(d)
-        numerators, denominator = _over_one_denominator(list(kept.values()))
-        return cls(table, table.numbers(flat.reshape(len(kept), tokens, d)), numerators, denominator)
+        exponents = np.array(flat(polynomial, tokens, d), dtype=np.int64).reshape(len(polynomial), tokens, d)
+        numerators, denominator = _over_one_denominator(list(exact(polynomial).values()))
+        kept, table = numerators != 0, DegreeTable(d)
+        if not kept.all():
+            exponents, numerators = exponents[kept], numerators[kept]
+        return cls(table, table.numbers(exponents), numerators, denominator)
 
     @property
     def degree(self) -> int:
@@ -87,13 +88,20 @@ class ExpandedPolynomial:
                     raise NotSymmetricError(pair, values, (i, i + 1))
 
 
-def checked(polynomial: Expanded, tokens: int, d: int) -> Expanded:
-    """The polynomial, once its exponents have the right length and sign and its coefficients are exact."""
-    lengths = set(map(len, polynomial)) - {tokens * d}
+def flat(exponents: Collection[Degree], tokens: int, d: int) -> array[int]:
+    """The exponents one after another, once they have the right length and are integers ≥ 0."""
+    lengths = set(map(len, exponents)) - {tokens * d}
     if lengths:
         raise ShapeError("polynomial", f"exponents of {tokens} tokens × {d} coordinates", (lengths.pop(),))
-    if min(chain.from_iterable(polynomial), default=0) < 0:
-        raise InputError("polynomial: expected exponents ≥ 0, got a negative one")
+    try:
+        return array("I", chain.from_iterable(exponents))
+    except (TypeError, OverflowError) as error:
+        reason = "expected integers from 0 to 2^32 − 1 as exponents, got a negative, larger or fractional one"
+        raise InputError(f"polynomial: {reason}") from error
+
+
+def exact(polynomial: Expanded) -> Expanded:
+    """The polynomial, once its coefficients are exact."""
     inexact = [kind for kind in set(map(type, polynomial.values())) if not issubclass(kind, int | Fraction)]
     if inexact:
         wrong = inexact[0].__name__

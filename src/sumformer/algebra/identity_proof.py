@@ -13,6 +13,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
+import numpy as np
+
 from sumformer.algebra.expanded_polynomial import ExpandedPolynomial
 from sumformer.algebra.modular import PRIMES, SMALLEST, random_prime
 from sumformer.algebra.power_sum_polynomial import PowerSumPolynomial
@@ -56,7 +58,7 @@ def prove_identity(
 ) -> IdentityProof:
     """A proof that f = σ ∘ power sums, or `CertificateError`. `own` = 0 when f has no own token."""
     if method is None:
-        method = "expansion" if _multiplied_out(sigma) <= SMALL and available() else "modular"
+        method = "expansion" if expandable(sigma) else "modular"
     if method == "expansion":
         return _by_expansion(f, sigma, own)
     left = sum(map(abs, f.numerators.tolist())) * sigma.denominator
@@ -99,7 +101,7 @@ def prove_small_zero(
     residue: Residue, tokens: int, d: int, degree: int, bits: int, source: random.Random | None = None
 ) -> IdentityProof:
     """As `prove_zero`, where `residue` takes any prime: one larger than every coefficient divides none, one round."""
-    p = next((2**k - 1 for k in _MERSENNE if bits < k), None)
+    p = next((2**k - 1 for k in _MERSENNE if bits < k and degree <= 2.0**k * FAILURE / 2), None)
     if p is None:
         return prove_zero(residue, tokens, d, degree, bits, source)
     draw = source or _DRAW
@@ -122,10 +124,10 @@ def size(sigma: PowerSumPolynomial) -> int:
     return total * each
 
 
-def _multiplied_out(sigma: PowerSumPolynomial) -> int:
-    """Σ_t m^{number of factors}."""
-    counts = (sigma.factors != 0).sum(axis=1).tolist()
-    return sum(max(1, sigma.m) ** int(k) for k in counts)
+def expandable(sigma: PowerSumPolynomial) -> bool:
+    """Whether Σ_t m^{number of factors} is small, and there is a ring to expand in."""
+    counts = np.count_nonzero(sigma.factors, axis=1).tolist()
+    return sum([max(1, sigma.m) ** k for k in counts]) <= SMALL and available()
 
 
 def _by_expansion(f: ExpandedPolynomial, sigma: PowerSumPolynomial, own: int) -> IdentityProof:

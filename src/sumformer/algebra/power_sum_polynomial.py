@@ -6,14 +6,18 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, lru_cache
+from itertools import chain, zip_longest
+from typing import Final
 
 import numpy as np
 
 from sumformer.algebra.modular import monomial_values, residues, times
-from sumformer.algebra.orbit_sums import Degree, DegreeTable, IntArray, Values
+from sumformer.algebra.orbit_sums import Degree, IntArray, Values
 
 Factors = tuple[Degree, ...]
+
+_MOST_REMEMBERED: Final = 256
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,13 +44,9 @@ class PowerSumPolynomial:
         cls, denominator: int, integers: Mapping[tuple[Degree, Factors], int], m: int, d: int
     ) -> PowerSumPolynomial:
         """From {(α, (β_1, β_2, …)): denominator · c}."""
-        table = DegreeTable(d)
-        kept = {key: c for key, c in integers.items() if c}
-        width = max((len(factors) for _, factors in kept), default=0)
-        own = np.array([table.number(alpha) for alpha, _ in kept], dtype=np.int64)
-        rows = [[*map(table.number, betas), *[0] * (width - len(betas))] for _, betas in kept]
-        factors = np.array(rows, dtype=np.int64).reshape(len(kept), width)
-        return cls(m, d, table.array(), own, factors, np.array([*kept.values()], dtype=object), denominator)
+        kept = integers if all(integers.values()) else {key: c for key, c in integers.items() if c}
+        number = numbered if len(kept) <= _MOST_REMEMBERED else numbered.__wrapped__
+        return cls(m, d, *number(tuple(kept), d), np.array([*kept.values()], dtype=object), denominator)
 
     @classmethod
     def collected(
@@ -105,6 +105,18 @@ class PowerSumPolynomial:
 
     def __str__(self) -> str:
         return " + ".join(_term(alpha, betas, c) for (alpha, betas), c in self.terms.items()) or "0"
+
+
+@lru_cache(maxsize=64)
+def numbered(terms: tuple[tuple[Degree, Factors], ...], d: int) -> tuple[IntArray, IntArray, IntArray]:
+    """`degrees`, `own` and `factors` of the terms, read-only."""
+    zero = (0,) * d
+    columns = [[alpha for alpha, _ in terms], *zip_longest(*[betas for _, betas in terms], fillvalue=zero)]
+    number = {v: i for i, v in enumerate(dict.fromkeys(chain((zero,), *columns)))}
+    numbers = np.array([number[v] for column in columns for v in column], dtype=np.int64)
+    degrees, table = np.array([*number], dtype=np.int64), numbers.reshape(len(columns), len(terms)).T
+    degrees.flags.writeable = table.flags.writeable = False
+    return degrees, table[:, 0], table[:, 1:]
 
 
 def _monomial(x: Sequence[Fraction], exponents: Degree) -> Fraction:

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Final, Literal, get_args
 
-from sumformer.algebra.expanded_polynomial import Expanded, ExpandedPolynomial, checked
+from sumformer.algebra.expanded_polynomial import Expanded, ExpandedPolynomial
 from sumformer.algebra.identity_proof import IdentityProof, prove_identity
 from sumformer.algebra.multisymmetric import in_power_sums
 from sumformer.algebra.orbit_sums import Degree
@@ -144,8 +144,8 @@ def _read(
     f: Expanded, n: int, d: int, own: int, source: random.Random | None
 ) -> tuple[PowerSumPolynomial, Callable[[PowerSumPolynomial], IdentityProof]]:
     """σ, and the program that proves such a σ equal to f."""
-    if len(f) <= MOST_TERMS and n <= MOST_TOKENS:
-        small = SmallPolynomial(checked(f, n, d), n, d, own)
+    if len(f) * d <= MOST_TERMS and n <= MOST_TOKENS:
+        small = SmallPolynomial(f, n, d, own)
         return small.in_power_sums(), lambda s: small.prove(s, source)
     large = ExpandedPolynomial.of(f, n, d)
     return in_power_sums(large, own), lambda s: prove_identity(large, s, own, source=source)
