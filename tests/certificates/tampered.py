@@ -12,8 +12,12 @@ import numpy as np
 from safetensors.numpy import load_file, save_file
 
 from sumformer.certificates.certificate import sha256
+from sumformer.certificates.checker import check
+from sumformer.errors import FileFormatError
 
 Change = Callable[[Any], None]
+Sample = tuple[str, float, dict[str, Any]]  # source, ε, options of construct
+Samples = Callable[[str], Path]
 
 
 class Tampered:
@@ -22,10 +26,7 @@ class Tampered:
         shutil.copytree(original, folder, dirs_exist_ok=True)
 
     def edit(self, name: str, change: Change) -> Tampered:
-        path = self.folder / f"{name}.json"
-        data = json.loads(path.read_text())
-        change(data)
-        path.write_text(json.dumps(data))
+        rewrite(self.folder / f"{name}.json", change)
         return self.sign()
 
     def weights(self, change: Callable[[dict[str, np.ndarray]], None]) -> Tampered:
@@ -36,12 +37,32 @@ class Tampered:
         return self.sign()
 
     def sign(self) -> Tampered:
-        path = self.folder / "certificate.json"
-        data = json.loads(path.read_text())
-        data["weights_sha256"] = sha256(self.folder / "model.safetensors")
-        data["config_sha256"] = sha256(self.folder / "config.json")
-        path.write_text(json.dumps(data))
+        sign(self.folder)
         return self
+
+
+def rewrite(path: Path, change: Change) -> None:
+    data = json.loads(path.read_text())
+    change(data)
+    path.write_text(json.dumps(data))
+
+
+def sign(folder: Path) -> Path:
+    """Write the hashes of the files as they are."""
+    hashes = {"weights_sha256": sha256(folder / "model.safetensors"), "config_sha256": sha256(folder / "config.json")}
+    rewrite(folder / "certificate.json", lambda certificate: certificate.update(hashes))
+    return folder
+
+
+Copy = Callable[[str], Tampered]
+
+
+def accepted(folder: Path) -> bool:
+    """Files that cannot be read are not."""
+    try:
+        return check(folder).verified
+    except FileFormatError:
+        return False
 
 
 def put(*path: Any) -> Callable[[Any], Change]:

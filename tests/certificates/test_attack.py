@@ -8,8 +8,10 @@ import flint
 import pytest
 import torch
 
-from sumformer.certificates.attack import attack, violation, weighted_value
-from sumformer.certificates.attack_inputs import InputSpace, Multisets, Witness
+from sumformer.certificates.attack import attack, violation
+from sumformer.certificates.attack_inputs import InputSpace, Multisets
+from sumformer.certificates.weighted_value import weighted_value
+from sumformer.certificates.witness import Witness
 from sumformer.errors import InputError
 from sumformer.targets import Box, Tokens
 from sumformer.targets.target import target
@@ -23,13 +25,7 @@ def quick(construction, **options):
     return attack(construction.target, construction.network, effort="quick", seconds=LONG, **options)
 
 
-@pytest.fixture(autouse=True, scope="module")
-def one_thread():
-    """The tensors are small: threads would only wait for each other."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 @pytest.fixture(scope="module")

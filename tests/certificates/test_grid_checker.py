@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from tampered import Change, Tampered, put
+from tampered import Change, Copy, Sample, Samples, Tampered, put
 
 from sumformer.certificates.attack import attack
 from sumformer.certificates.checker import check
@@ -21,7 +21,8 @@ from sumformer.targets import parse, target
 from sumformer.theorems.construction import construct, load
 
 GAUSSIAN = "sum(exp(-norm2(x - y))*y)/sum(exp(-norm2(x - y)))"
-SAMPLES: dict[str, tuple[str, float, dict[str, Any]]] = {
+OPTIONS = {"route": "grid"}
+SAMPLES: dict[str, Sample] = {
     "mean": ("norm(x - mean(y))", 0.05, {"n": 3, "d": 1}),
     "mean32": ("norm(x - mean(y))", 0.1, {"n": 4, "d": 2, "dtype": "float32"}),
     "max": ("max(abs(x - y))", 0.05, {"n": 8, "d": 1}),
@@ -37,29 +38,10 @@ SAMPLES: dict[str, tuple[str, float, dict[str, Any]]] = {
     "vector": ("mean_others(y*exp(x[0]*y[0]))/mean_others(exp(x[0]*y[0]))", 0.5, {"n": 3, "d": 2, "box": "1:1.5"}),
     "positions": ("max(abs(x - y)*(1 + i - j)/4)", 0.3, {"n": 3, "d": 1, "positions": True}),
 }
-_BUILT: dict[str, Path] = {}
-Copy = Callable[[str], Tampered]
-
-
-@pytest.fixture(scope="session")
-def samples(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
-    def get(name: str) -> Path:
-        if name not in _BUILT:
-            source, epsilon, options = SAMPLES[name]
-            _BUILT[name] = tmp_path_factory.mktemp(name)
-            construct(source, epsilon, route="grid", **options).save(_BUILT[name])
-        return _BUILT[name]
-
-    return get
-
-
-@pytest.fixture
-def copy(samples: Callable[[str], Path], tmp_path: Path) -> Copy:
-    return lambda name: Tampered(samples(name), tmp_path / name)
 
 
 @pytest.mark.parametrize("name", SAMPLES)
-def test_honest_files_verify(samples: Callable[[str], Path], name: str):
+def test_honest_files_verify(samples: Samples, name: str):
     found = check(samples(name))
     assert found.verified, found.failures
     assert found.bound <= found.claimed <= found.epsilon

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
@@ -13,6 +11,7 @@ import numpy as np
 import pytest
 import torch
 from safetensors.numpy import load_file, save_file
+from tampered import put, rewrite, sign
 from torch import Tensor
 
 import sumformer
@@ -50,24 +49,6 @@ def test_weights_that_cancel_keep_their_rounding(
 # ---- positions
 
 
-def sign(folder: Path) -> Path:
-    """Write the hashes of the files as they are."""
-
-    def hashes(c: dict[str, Any]) -> None:
-        for key, name in (("weights_sha256", "model.safetensors"), ("config_sha256", "config.json")):
-            c[key] = hashlib.sha256((folder / name).read_bytes()).hexdigest()
-
-    return rewrite(folder, hashes)
-
-
-def rewrite(folder: Path, change: Callable[[dict[str, Any]], None]) -> Path:
-    path = folder / "certificate.json"
-    certificate = json.loads(path.read_text())
-    change(certificate)
-    path.write_text(json.dumps(certificate))
-    return folder
-
-
 @pytest.fixture(scope="module")
 def tabulated(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("tabulated") / "c"
@@ -94,7 +75,7 @@ def test_a_target_written_otherwise_must_be_the_one_that_is_proved(
     """The certificate speaks of a table over the positions; `written` is what was asked for, and what `load` gives."""
     for file in tabulated.iterdir():
         (tmp_path / file.name).write_bytes(file.read_bytes())
-    rewrite(tmp_path, lambda c: c["constants"].update(written=written))
+    rewrite(tmp_path / "certificate.json", lambda c: c["constants"].update(written=written))
     assert check(tmp_path).verified is same
 
 
@@ -125,7 +106,8 @@ def test_the_assumed_modulus_is_the_one_that_is_named(tmp_path: Path) -> None:
         for entry, key in (*((term, "bound") for term in c["terms"]), (c, "total"), (c, "epsilon")):
             entry[key] /= 100
 
-    assert not check(rewrite(tmp_path, smaller)).verified
+    rewrite(tmp_path / "certificate.json", smaller)
+    assert not check(tmp_path).verified
 
 
 # ---- deep networks
@@ -143,9 +125,7 @@ def test_a_layer_before_the_attention_that_writes_beyond_the_tokens(tmp_path: Pa
     tensors["layers.0.b_1"][0, 0] = 1.0
     tensors["layers.0.W_2"][0, 1, 0] = 1000.0
     save_file(tensors, tmp_path / "model.safetensors")
-    config = json.loads((tmp_path / "config.json").read_text())
-    config["layers"]["modules"][0]["layers"] += 1
-    (tmp_path / "config.json").write_text(json.dumps(config))
+    rewrite(tmp_path / "config.json", put("layers", "modules", 0, "layers")(lambda count: count + 1))
     assert not check(sign(tmp_path)).verified
 
 

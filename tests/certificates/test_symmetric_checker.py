@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from tampered import Change, Tampered, put
+from tampered import Change, Copy, Sample, Samples, put
 
 from sumformer.certificates.attack import attack
 from sumformer.certificates.checker import check
@@ -23,10 +21,11 @@ from sumformer.certificates.checker.symmetric.remainder import TokenEllipse
 from sumformer.certificates.checker.verification import Unproved
 from sumformer.errors import FileFormatError
 from sumformer.targets import target
-from sumformer.theorems.construction import construct, load
+from sumformer.theorems.construction import load
 
 GAUSS = "sum(exp(-norm2(x - y))*y)/sum(exp(-norm2(x - y)))"
-SAMPLES: dict[str, tuple[str, float, dict[str, Any]]] = {
+OPTIONS = {"route": "symmetric"}
+SAMPLES: dict[str, Sample] = {
     "gauss": (GAUSS, 1e-3, {"n": 3, "d": 1}),
     "pair": (GAUSS, 1e-2, {"n": 2, "d": 1, "dtype": "mixed"}),
     "log": ("log(1 + sum(norm2(x - y)))", 1e-1, {"n": 4, "d": 1, "dtype": "float32"}),
@@ -36,29 +35,10 @@ SAMPLES: dict[str, tuple[str, float, dict[str, Any]]] = {
     "alone": ("exp(mean(y))*x", 1e-2, {"n": 1, "d": 1, "dtype": "float32"}),
     "plane": ("sin(x[0] + total(mean(y)))*x", 1e-1, {"n": 3, "d": 2}),
 }
-_BUILT: dict[str, Path] = {}
-Copy = Callable[[str], Tampered]
-
-
-@pytest.fixture(scope="session")
-def samples(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
-    def get(name: str) -> Path:
-        if name not in _BUILT:
-            source, epsilon, options = SAMPLES[name]
-            _BUILT[name] = tmp_path_factory.mktemp(name)
-            construct(source, epsilon, route="symmetric", **options).save(_BUILT[name])
-        return _BUILT[name]
-
-    return get
-
-
-@pytest.fixture
-def copy(samples: Callable[[str], Path], tmp_path: Path) -> Copy:
-    return lambda name: Tampered(samples(name), tmp_path / name)
 
 
 @pytest.mark.parametrize("name", SAMPLES)
-def test_honest_files_verify(samples: Callable[[str], Path], name: str):
+def test_honest_files_verify(samples: Samples, name: str):
     found = check(samples(name))
     assert found.verified, found.failures
     assert found.bound <= found.claimed <= found.epsilon
@@ -211,7 +191,7 @@ def test_a_larger_claim_does_not_hide_a_wrong_m(copy: Copy):
 # ---- the parts
 
 
-def test_the_expansion_is_the_networks_polynomial(samples: Callable[[str], Path]):
+def test_the_expansion_is_the_networks_polynomial(samples: Samples):
     """Σ over orbits and arrangements of products of T equals N, at random tokens."""
     folder = samples("plane")
     net, network = read_polynomial(folder), load(folder).network

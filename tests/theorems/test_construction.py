@@ -170,6 +170,12 @@ def test_a_target_brings_its_own_domain(gauss):
         sumformer.construct(gauss.target, 1e-3, d=2)
 
 
+@pytest.mark.parametrize("architecture", ["transformer", "linformer", "performer", "deep-transformer"])
+def test_an_option_that_is_not_known_is_named_with_those_that_are(architecture):
+    with pytest.raises(InputError, match=r"takes the options .*p.*; it does not know colour, size"):
+        sumformer.construct("mean(y)", 0.5, n=3, architecture=architecture, options={"size": 1, "colour": 2})
+
+
 def test_networks_differentiate_and_compile(gauss):
     X = torch.rand(1, 20, 2, dtype=torch.float64, requires_grad=True)
     (got,) = torch.autograd.grad(gauss.network(X).sum(), X)

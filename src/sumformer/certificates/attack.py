@@ -17,10 +17,11 @@ from typing import Any, Literal, Protocol
 import torch
 from torch import Tensor, nn
 
-from sumformer.certificates.attack_inputs import MANY, InputSpace, Multisets, Witness, proposals
+from sumformer.certificates.attack_inputs import MANY, InputSpace, Multisets, proposals
 from sumformer.certificates.list_attack import search_lists
 from sumformer.certificates.listed import Listed
-from sumformer.certificates.weighted_value import weighted_value as weighted_value
+from sumformer.certificates.weighted_value import weighted_value
+from sumformer.certificates.witness import Witness
 from sumformer.errors import MissingDependencyError
 from sumformer.nn.summary import Summary
 from sumformer.targets import Environment, Target, evaluate, reductions

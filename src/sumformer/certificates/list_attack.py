@@ -14,7 +14,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from sumformer.certificates.attack_inputs import InputSpace, Witness
+from sumformer.certificates.attack_inputs import InputSpace
+from sumformer.certificates.witness import Witness
 from sumformer.targets.positions import with_positions
 
 MOST_TOKENS = 64

@@ -21,7 +21,7 @@ CHUNK = 2**12
 
 @dataclass(frozen=True)
 class Quadrature:
-    """The estimate `worst`, what it is six standard errors off at most, and the X with the largest ‖f − N‖_p."""
+    """The estimate `worst`, `low` six standard errors below it, and the X with the largest ‖f − N‖_p."""
 
     worst: float
     low: float

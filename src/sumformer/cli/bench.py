@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from rich.table import Table
 
+from sumformer.cli.bench_result import report
 from sumformer.cli.gpu_bench import gpu_bench
-from sumformer.cli.output import Json, command, console, messages, print_json
+from sumformer.cli.output import Json, command, console
 from sumformer.errors import InputError
 from sumformer.experiments.bench import Config, draw, run
 
@@ -42,16 +42,7 @@ def bench(
     if not lengths:
         raise InputError(f"--longest: expected at least {Config().lengths[0]}, got {longest}")
     config = Config(lengths=lengths, device=device, limit=limit, memory=not no_memory)
-    with messages.status("…") as status:
-        result = run(config, lambda text: status.update(text))
-    if out is not None:
-        out.mkdir(parents=True, exist_ok=True)
-        (out / "bench.json").write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
-        draw(result, out / "bench.png")
-    if as_json:
-        print_json(result)
-    else:
-        show(result)
+    report(lambda tell: run(config, tell), draw, show, out, as_json)
 
 
 def show(result: dict[str, Any]) -> None:

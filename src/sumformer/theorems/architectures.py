@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from importlib import import_module
-from importlib.util import find_spec
-from typing import Any
+from inspect import signature
 
 from sumformer.errors import InputError
 from sumformer.theorems.built import Built
@@ -20,20 +19,19 @@ _THEOREMS = {
 }
 
 
-def _there(module: str) -> bool:
-    try:
-        return find_spec(module) is not None
-    except ModuleNotFoundError:
-        return False
+ARCHITECTURES = ("sumformer", *_THEOREMS)
+_ALWAYS = {"f", "epsilon", "arithmetic", "route"}
 
 
-ARCHITECTURES = ("sumformer", *(name for name, (module, _) in _THEOREMS.items() if _there(module)))
-
-
-def theorem(architecture: str) -> Callable[..., Built]:
-    """The program of the theorem that builds this architecture."""
-    if architecture not in ARCHITECTURES or architecture == "sumformer":
+def theorem(architecture: str, options: Collection[str] = ()) -> Callable[..., Built]:
+    """The program of the theorem that builds this architecture, if it takes these options."""
+    if architecture not in _THEOREMS:
         raise InputError(f"construct: expected architecture in {ARCHITECTURES}, got {architecture!r}")
     module, name = _THEOREMS[architecture]
-    function: Any = getattr(import_module(module), name)
-    return function  # type: ignore[no-any-return]
+    function: Callable[..., Built] = getattr(import_module(module), name)
+    taken = signature(function).parameters.keys() - _ALWAYS
+    unknown = sorted(set(options) - taken)
+    if unknown:
+        what = f"the options {', '.join(sorted(taken))}"
+        raise InputError(f"construct: a {architecture} takes {what}; it does not know {', '.join(unknown)}")
+    return function

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -11,7 +11,6 @@ from torch import Tensor
 
 from sumformer.certificates.certificate import ErrorTerm
 from sumformer.targets.target import Target
-from sumformer.theorems.alberti_2023.arithmetic import Arithmetic
 
 SLACK = 1.05  # claimed over computed, so that a checker with slightly wider enclosures agrees
 ROUNDING_SLACK = 2.0  # rounding is counted differently by different people; as much of this as ε has room for
@@ -64,6 +63,11 @@ class Built:
         return sum(term.bound for term in self.terms)
 
 
+def norm_name(p: float | None) -> str:
+    """d_1, d_2, d_1.5; sup where there is no p."""
+    return "sup" if p is None else "d_" + repr(float(p)).removesuffix(".0")
+
+
 @dataclass(frozen=True)
 class Estimate:
     """What a route would cost and certify, predicted without building. `reachable`: the least ε it would meet."""
@@ -74,7 +78,3 @@ class Estimate:
     terms: int | None = None  # of ψ, or table entries
     seconds: float | None = None
     reachable: float | None = None
-
-
-Build = Callable[[Target, float, Arithmetic], Built]
-Predict = Callable[[Target, float, Arithmetic], Estimate]

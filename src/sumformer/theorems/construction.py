@@ -160,12 +160,14 @@ def construct(
     options = {**(options or {}), **{key: value for key, value in given.items() if value is not None}}
     if architecture == "sumformer":
         if options:
-            raise InputError(f"construct: a sumformer takes no options, got {', '.join(options)}")
+            raise InputError(
+                f"construct: a sumformer takes no options, another architecture may; got {', '.join(options)}"
+            )
         built, passed_over = by_route(f, epsilon, arithmetic, route)
     elif isinstance(f, OpaqueTarget):
         raise RefusedError("a function without a formula can only become a sumformer, by route grid")
     else:
-        built = theorem(architecture)(f, epsilon, arithmetic, route=route, **options)
+        built = theorem(architecture, options)(f, epsilon, arithmetic, route=route, **options)
     if f.positioned and not built.constants.get("positions"):
         built = replace(built, network=Positioned(built.network), constants={**built.constants, "positions": True})
     return Construction(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from importlib import import_module
-from importlib.util import find_spec
 from typing import Any
 
 from sumformer.errors import DomainError, InputError, RefusedError
@@ -21,7 +20,7 @@ _ROUTES = {
     "symmetric": ("symmetric_route", "symmetric_route"),
     "grid": ("grid_route", "grid_route"),
 }
-ROUTES = tuple(name for name, (module, _) in _ROUTES.items() if find_spec(_HOME + module) is not None)
+ROUTES = tuple(_ROUTES)
 
 
 def by_route(
@@ -47,9 +46,6 @@ def by_route(
             first = first or refusal
             if isinstance(refusal, RefusedError) and refusal.reachable is not None:
                 reachable[name] = refusal.reachable
-    assert first is not None
-    if len(passed) == 1:
-        raise first
     best = min(reachable, key=reachable.__getitem__, default=None)
     nearest = [] if best is None else [f"nearest: ε = {reachable[best]:.2g} by route {best}"]
     raise RefusedError(

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
+from tampered import put, rewrite, sign
 
-from sumformer.certificates.certificate import sha256
 from sumformer.certificates.checker import check
 from sumformer.certificates.checker.deep.connections import connections
 from sumformer.certificates.checker.deep.dyadic import affine, grain
@@ -77,10 +77,8 @@ def forge(folder, tmp_path, tensors=None, config=None, certificate=None):
             change(value)
     save_file(weights, tmp_path / "model.safetensors")
     (tmp_path / "config.json").write_text(json.dumps(description))
-    claims["weights_sha256"] = sha256(tmp_path / "model.safetensors")
-    claims["config_sha256"] = sha256(tmp_path / "config.json")
     (tmp_path / "certificate.json").write_text(json.dumps(claims))
-    return tmp_path
+    return sign(tmp_path)
 
 
 def layers_of(folder):
@@ -161,9 +159,7 @@ def test_claims_that_do_not_follow(folders, tmp_path):
 
 def test_a_hash_that_does_not_fit(folders, tmp_path):
     forged = forge(folders / "deep", tmp_path)
-    claims = json.loads((forged / "certificate.json").read_text())
-    claims["weights_sha256"] = "0" * 64
-    (forged / "certificate.json").write_text(json.dumps(claims))
+    rewrite(forged / "certificate.json", put("weights_sha256")("0" * 64))
     assert any("weights_sha256" in failure for failure in check(forged).failures)
 
 

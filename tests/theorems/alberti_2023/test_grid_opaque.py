@@ -72,6 +72,7 @@ def test_verify_says_what_it_cannot_check(construction, tmp_path):
         ("tokens", "9", "tokens"),
         ("latent_dimension", 1, "latent_dimension"),
         ("assumptions", [], "modulus"),
+        ("assumptions", [], "equivariance"),
     ],
 )
 def test_a_certificate_that_was_changed_does_not_verify(construction, tmp_path, field, value, word):

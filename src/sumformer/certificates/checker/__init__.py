@@ -6,11 +6,9 @@ parts are imported when they are used.
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
-from typing import Any
 
 from sumformer.certificates.checker.verification import Verification as Verification
 from sumformer.errors import FileFormatError, MissingDependencyError
@@ -36,7 +34,8 @@ def check(directory: str | Path) -> Verification:
     except ImportError:
         raise MissingDependencyError("python-flint", "the certificate checker", "certify") from None
     kind = network_type(Path(directory))
-    verification: Verification = import_module(f"{__name__}.{_CHECKERS.get(kind, 'checking')}").check(directory)
+    module = import_module(f"{__name__}.{_CHECKERS.get(kind, 'checking')}")
+    verification: Verification = module.check(directory)
     if kind not in _PLACING and _positioned(Path(directory)):
         why = "constants: positions are recorded, of which this network knows nothing"
         return replace(verification, verified=False, failures=(*verification.failures, why))
@@ -51,12 +50,9 @@ def _positioned(folder: Path) -> bool:
 
 def network_type(folder: Path) -> str:
     """What config.json says it describes; "" where it cannot be read, which the checker itself reports."""
-    path = folder / "config.json"
+    from sumformer.certificates.checker.files import read_described
+
     try:
-        if path.stat().st_size > 64 * 2**20:
-            raise FileFormatError(path, "is larger than a network's description can be")
-        data: Any = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
+        return read_described(folder, "a network", lambda data: str(data["type"]))
+    except FileFormatError:
         return ""
-    kind = data.get("type") if isinstance(data, dict) else None
-    return kind if isinstance(kind, str) else ""

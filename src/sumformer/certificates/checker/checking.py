@@ -14,35 +14,39 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
-
-from sumformer.certificates.certificate import CERTIFICATE_FILE, Certificate
+from sumformer.certificates.certificate import Certificate
 from sumformer.certificates.checker.arithmetic import Arithmetic
 from sumformer.certificates.checker.axes import kernel_failures, most_axes
 from sumformer.certificates.checker.bound import bound
 from sumformer.certificates.checker.cells import Cells, cells_per_axis
 from sumformer.certificates.checker.claims import (
+    KINDS,
     NAMES,
     as_matrices,
     constant_failures,
     field_failures,
-    hash_failures,
     read_constants,
-    split_failures,
-    term_failures,
     weight_failures,
 )
 from sumformer.certificates.checker.files import read_certificate, read_network, read_weights
 from sumformer.certificates.checker.identity import identity_failures
-from sumformer.certificates.checker.interval import ASSUMPTION, Floats
+from sumformer.certificates.checker.interval import Floats
 from sumformer.certificates.checker.kernel_error import KernelConstants, KernelError, kernel_error
 from sumformer.certificates.checker.network import Network, structural_failures
 from sumformer.certificates.checker.proof import Pass, Setting, left_out_mass
+from sumformer.certificates.checker.saved_target import read_target
+from sumformer.certificates.checker.verdict import (
+    claim_failures,
+    claims,
+    finite_sum,
+    hash_failures,
+    proving,
+    term_failures,
+    verdict,
+)
 from sumformer.certificates.checker.verification import Unproved, Verification
-from sumformer.errors import FileFormatError, SumformerError
 from sumformer.targets.domain import Tokens
 from sumformer.targets.target import Target
-from sumformer.targets.target import target as make_target
 
 BUDGETS = (40_000, 600_000)  # cells of the largest array: the second only where the first does not suffice
 
@@ -54,47 +58,20 @@ Parts = tuple[float, float, float]
 def check(directory: str | Path) -> Verification:
     """Verify a folder written by `Construction.save`; files that cannot be read are a `FileFormatError`."""
     start, folder = time.perf_counter(), Path(directory)
-    certificate = read_certificate(folder)
-    net = read_network(folder, certificate.d)
-    tensors = read_weights(folder)
-    f = _target(folder, certificate)
-    constants, failures = read_constants(folder, certificate, net)
-    failures += hash_failures(folder, certificate) + field_failures(certificate, f, net) + term_failures(certificate)
+    c, tensors = read_certificate(folder), read_weights(folder)
+    net, f = read_network(folder, c.d), read_target(folder, c)
+    constants, failures = read_constants(folder, c, net)
+    failures += hash_failures(folder, c) + field_failures(c, f, net) + term_failures(c, KINDS)
     broken = structural_failures(net) + weight_failures(tensors, net)
     same_box = net.centre == f.box.centre and net.radius == f.box.radius
     if not broken and same_box:
         broken = kernel_failures(net) + identity_failures(net)
     parts: Parts = (math.inf, math.inf, math.inf)
     if not broken and same_box and len(constants) == len(net.kernels):
-        try:
-            with np.errstate(all="ignore"):
-                parts, found = _prove(certificate, f, net, as_matrices(tensors, net), constants)
+        with proving(failures):
+            parts, found = _prove(c, f, net, as_matrices(tensors, net), constants)
             failures += found
-        except Unproved as why:
-            failures.append(f"proof: {why}")
-        except (ArithmeticError, MemoryError, RecursionError) as error:
-            failures.append(f"proof: it cannot be carried out ({type(error).__name__}: {error})")
-    failures += broken
-    total = math.fsum(parts) if all(map(math.isfinite, parts)) else math.inf
-    terms = tuple(zip(NAMES, parts, strict=True))
-    verified = not failures and total <= certificate.total <= certificate.epsilon
-    return Verification(
-        verified=verified,
-        bound=total,
-        claimed=float(certificate.total),
-        epsilon=float(certificate.epsilon),
-        terms=terms,
-        failures=tuple(failures),
-        assumptions=(*certificate.assumptions, ASSUMPTION),
-        seconds=time.perf_counter() - start,
-    )
-
-
-def _target(folder: Path, c: Certificate) -> Target:
-    try:
-        return make_target(c.target, n=c.tokens, d=c.d, box=c.box)
-    except (SumformerError, ValueError, OverflowError) as error:
-        raise FileFormatError(folder / CERTIFICATE_FILE, f"its target cannot be read ({error})") from error
+    return verdict(c, dict(zip(NAMES, parts, strict=True)), finite_sum(parts), failures + broken, start)
 
 
 def _prove(
@@ -118,10 +95,8 @@ def _prove(
                 raise
         if not c.total < math.fsum(parts) < HOPELESS * c.total and math.fsum(parts) < math.inf:
             break  # enough, or too far off for finer cells to help
-    failures += split_failures(c, parts)
-    if not math.fsum(parts) <= c.total:
-        failures.append(f"total: {c.total:.6g} is claimed, {math.fsum(parts):.6g} found; {_largest_excess(c, parts)}")
-    return parts, failures
+    found = dict(zip(NAMES, parts, strict=True))
+    return parts, failures + claim_failures(c, claims(c), found, lambda _, claim: 2 * claim + 1e-6 * c.total)
 
 
 def _parts(setting: Setting, errors: list[KernelError]) -> Parts:
@@ -148,10 +123,3 @@ def token_pieces(net: Network, tokens: Tokens) -> list[Tokens]:
         pieces.append(Tokens(low, min(2 * low, tokens.maximum)))
         low = 2 * low + 1
     return pieces
-
-
-def _largest_excess(c: Certificate, parts: Parts) -> str:
-    claimed = {term.name: term.bound for term in c.terms}
-    grown = {name: part - claimed.get(name, 0.0) for name, part in zip(NAMES, parts, strict=True)}
-    name = max(grown, key=lambda key: grown[key])
-    return f"most of it in the {name}"

@@ -1,4 +1,4 @@
-"""Step 0: the certificate's own consistency: hashes, fields against config.json, arithmetic of the terms, constants."""
+"""Where a certificate of an `ExpressionSumformer` contradicts its network, or what is found from it."""
 
 from __future__ import annotations
 
@@ -9,28 +9,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sumformer.certificates.certificate import CERTIFICATE_FILE, Certificate, sha256
+from sumformer.certificates.certificate import CERTIFICATE_FILE, Certificate
 from sumformer.certificates.checker.ellipse import remainder
-from sumformer.certificates.checker.files import CONFIG_FILE, MAX_DEGREE, WEIGHTS_FILE
 from sumformer.certificates.checker.interval import Floats
+from sumformer.certificates.checker.json_values import MAX_DEGREE, is_integer
 from sumformer.certificates.checker.kernel_error import KernelConstants, KernelError
 from sumformer.certificates.checker.network import Kernel, Network
+from sumformer.certificates.checker.verdict import assumption_failures
 from sumformer.errors import FileFormatError, SumformerError
 from sumformer.targets.parser import parse
 from sumformer.targets.target import Target
 
-KINDS = ("proved", "enclosed", "rounding")
 NAMES = ("interpolation remainder", "dropped and rounded coefficients", "rounding")
+KINDS = dict(zip(NAMES, ("proved", "enclosed", "rounding"), strict=True))
 ROUTES = ("exact", "sums")
-
-
-def hash_failures(folder: Path, certificate: Certificate) -> list[str]:
-    pairs = (("weights_sha256", WEIGHTS_FILE), ("config_sha256", CONFIG_FILE))
-    return [
-        f"{field}: {name} has another hash"
-        for field, name in pairs
-        if sha256(folder / name) != getattr(certificate, field)
-    ]
 
 
 def field_failures(c: Certificate, f: Target, net: Network) -> list[str]:
@@ -49,28 +41,7 @@ def field_failures(c: Certificate, f: Target, net: Network) -> list[str]:
     if net.latent_dimension != c.latent_dimension:
         got = f"the certificate says {c.latent_dimension}, the network has {net.latent_dimension}"
         out.append(f"latent_dimension: {got}")
-    for needed in ("4 ulp", "IEEE"):
-        if not any(needed in assumption for assumption in c.assumptions):
-            out.append(f"assumptions: the one about {needed} is missing, on which the proof relies")
-    return out
-
-
-def term_failures(c: Certificate) -> list[str]:
-    """Kinds, signs, the sum and ε."""
-    out = []
-    for term in c.terms:
-        if term.kind not in KINDS or term.name not in NAMES:
-            out.append(f"term {term.name!r}: unknown name or kind {term.kind!r}")
-        if not 0 <= term.bound < math.inf:
-            out.append(f"term {term.name!r}: its bound {term.bound} is not a number ≥ 0")
-    if len({term.name for term in c.terms}) != len(c.terms):
-        out.append("terms: a name occurs twice")
-    total = sum(term.bound for term in c.terms)
-    if not (0 <= c.total < math.inf) or not abs(total - c.total) <= 1e-12 * abs(total):
-        out.append(f"total: {c.total} is not the sum {total} of the terms")
-    if not 0 < c.epsilon < math.inf or not c.total <= c.epsilon:
-        out.append(f"epsilon: the total {c.total} is not ≤ ε = {c.epsilon}")
-    return out
+    return out + assumption_failures(c, "4 ulp", "IEEE")
 
 
 def weight_failures(tensors: dict[str, NDArray[Any]], net: Network) -> list[str]:
@@ -110,7 +81,7 @@ def read_constants(folder: Path, c: Certificate, net: Network) -> tuple[list[Ker
 
 def _constants(entry: Any) -> KernelConstants:
     degree, ellipses = entry["interpolation_degree"], entry["ellipses"]
-    if not isinstance(degree, int) or isinstance(degree, bool) or not 0 <= degree <= MAX_DEGREE:
+    if not is_integer(degree) or not 0 <= degree <= MAX_DEGREE:
         raise ValueError(f"interpolation_degree: expected an integer from 0 to {MAX_DEGREE}")
     if [e["variable"] for e in ellipses] != list(range(len(ellipses))):
         raise ValueError("ellipses: expected one for each variable, in order")
@@ -150,16 +121,6 @@ def constant_failures(g: int, kernel: Kernel, recorded: KernelConstants, proved:
     if not (least - width <= low <= least + 1e-9 * width and most - 1e-9 * width <= high <= most + width):
         out.append(f"constants: kernel {g}: the range {recorded.range} is not that of the kernel")
     return out
-
-
-def split_failures(c: Certificate, parts: tuple[float, float, float]) -> list[str]:
-    """Terms that are less than what this proof finds, by more than another method could differ."""
-    claimed = {term.name: term.bound for term in c.terms}
-    return [
-        f"term {name!r}: {claimed.get(name, 0.0):.6g} is claimed, {part:.6g} found"
-        for name, part in zip(NAMES, parts, strict=True)
-        if part > 2 * claimed.get(name, 0.0) + 1e-6 * c.total
-    ]
 
 
 def as_matrices(tensors: dict[str, NDArray[Any]], net: Network) -> tuple[Floats, ...]:

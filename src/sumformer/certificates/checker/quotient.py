@@ -17,7 +17,7 @@ import numpy as np
 from sumformer.certificates.checker.canonical import CanonicalForms, Form
 from sumformer.certificates.checker.features import norm_of
 from sumformer.certificates.checker.interval import Floats, Interval
-from sumformer.certificates.checker.network import Network, Term
+from sumformer.certificates.checker.network import Term
 from sumformer.certificates.checker.proof import Pass
 from sumformer.certificates.checker.tracked import Tracked
 from sumformer.certificates.checker.tree_values import Leaf, components
@@ -64,7 +64,7 @@ def quotient(p: Pass, q: Shared, leaf: Leaf[Tracked]) -> Tracked | None:
         return None
     own = [_own(p, term, leaf) for term in q.numerator]
     under = _own(p, below, leaf)
-    ratios = [_ratio(p, t, o, below, under, leaf) for t, o in zip(q.numerator, own, strict=True)]
+    ratios = [_ratio(p, t, o, below, under) for t, o in zip(q.numerator, own, strict=True)]
     if bool((under.error > 0.9 * under.value.mignitude).any()) or not bool((under.value.mignitude > 0).all()):
         return None
     g, spread = (_weighted(p, q, ratios, constant) for constant in (True, False))
@@ -154,17 +154,17 @@ def _weighted(p: Pass, q: Shared, ratios: list[Interval], constant: bool) -> Int
     return cells.over_y(exact.total(parts))
 
 
-def _ratio(p: Pass, term: Term, own: Tracked, below: Term, under: Tracked, leaf: Leaf[Tracked]) -> Interval:
+def _ratio(p: Pass, term: Term, own: Tracked, below: Term, under: Tracked) -> Interval:
     """a_t/(a c): common factors cancelled exactly where what is left is a polynomial of x, else by intervals."""
     exact, c = p.ops.exact, below.polynomial[0][1]
-    simple = _cancelled(term.own, below.own, p.setting.net)
+    simple = _cancelled(term.own, below.own)
     if simple is not None:
-        value = _evaluate(simple[0], simple[1], p, leaf)
+        value = _evaluate(simple[0], simple[1], p)
         return p.setting.cells.full(exact.div(value, exact.const(c)))
     return exact.div(exact.div(own.value, under.value), exact.const(c))
 
 
-def _cancelled(above: Node, below: Node, net: Network) -> tuple[Form, CanonicalForms] | None:
+def _cancelled(above: Node, below: Node) -> tuple[Form, CanonicalForms] | None:
     forms = CanonicalForms()
     try:
         top, bottom = forms.of(above)[0], forms.of(below)[0]
@@ -198,7 +198,7 @@ def _is_own_coordinate(key: object) -> bool:
     return isinstance(key, tuple) and key[0] == "x"
 
 
-def _evaluate(form: Form, forms: CanonicalForms, p: Pass, leaf: Leaf[Tracked]) -> Interval:
+def _evaluate(form: Form, forms: CanonicalForms, p: Pass) -> Interval:
     exact, key = p.ops.exact, forms.evaluator()
     out = exact.const(Fraction(0))
     for (powers, _), coefficient in form.items():

@@ -17,11 +17,10 @@ from sumformer.algebra.rounding import FloatArray
 from sumformer.targets import Node
 from sumformer.targets.domain import Box
 from sumformer.targets.evaluate import Environment, evaluate
+from sumformer.theorems.alberti_2023.half_ellipse import SLACK, HalfEllipse, bisect
 
-SLACK = 32.0  # rectangles are bisected until the bound is within this factor of an attained value: only log M matters
 ROUNDS = 14
 MAX_BOXES = 60_000
-_COLUMNS, _ROWS = 8, 4
 
 
 def ellipse_maximum(kernel: Node, box: Box, coordinates: tuple[int, ...], variable: int, rho: float) -> float | None:
@@ -29,12 +28,12 @@ def ellipse_maximum(kernel: Node, box: Box, coordinates: tuple[int, ...], variab
 
     `variable` counts the x-coordinates of the kernel first, then its y-coordinates.
     """
-    a, b = (rho + 1 / rho) / 2 * (1 + 1e-15), (rho - 1 / rho) / 2 * (1 + 1e-15)
-    lo, hi = _cover(a, b, 2 * len(coordinates) - 1)
+    ellipse = HalfEllipse(rho)
+    lo, hi = ellipse.cover(2 * len(coordinates) - 1)
     best = bound = 0.0  # attained, and enclosed so far
     for _ in range(ROUNDS):
-        keep = (np.maximum(np.maximum(lo[:, 0], -hi[:, 0]), 0) / a) ** 2 + (lo[:, 1] / b) ** 2 <= 1 + 1e-9
-        lo, hi = lo[keep], hi[keep]
+        inside = ellipse.meets(lo, hi)
+        lo, hi = lo[inside], hi[inside]
         value = _evaluate(kernel, box, coordinates, variable, lo, hi)
         modulus = value.modulus()
         upper, lower = modulus.hi[:, 0], np.where(value.defined[:, 0], modulus.lo[:, 0], 0.0)
@@ -46,22 +45,13 @@ def ellipse_maximum(kernel: Node, box: Box, coordinates: tuple[int, ...], variab
         if 2 * int(open_.sum()) > MAX_BOXES:
             break
         lo, hi = lo[open_], hi[open_]
-        width = (hi - lo) / np.array([2 * a / _COLUMNS, b / _ROWS, *([2.0] * (lo.shape[1] - 2))])
+        width = ellipse.widths(lo, hi)
         if len(coordinates) == 1:
             side = width.argmax(axis=1)  # three sides: halving them in turn is cheaper than choosing
         else:
             side = _side(kernel, box, coordinates, variable, lo, hi, width)
-        lo, hi = _bisect(lo, hi, side)
+        lo, hi = bisect(lo, hi, side)
     return None
-
-
-def _cover(a: float, b: float, others: int) -> tuple[FloatArray, FloatArray]:
-    """Rectangles over the upper half of the ellipse's bounding box; the other coordinates span [−1, 1]."""
-    re, im = np.linspace(-a, a, _COLUMNS + 1), np.linspace(0.0, b, _ROWS + 1)
-    left, bottom = (g.ravel() for g in np.meshgrid(re[:-1], im[:-1], indexing="ij"))
-    right, top = (g.ravel() for g in np.meshgrid(re[1:], im[1:], indexing="ij"))
-    ones = np.ones((left.size, others))
-    return np.column_stack([left, bottom, -ones]), np.column_stack([right, top, ones])
 
 
 def _side(
@@ -84,16 +74,6 @@ def _side(
     alone = np.stack(bounds, axis=1)
     worst = alone >= 0.999 * alone.max(axis=1, keepdims=True)
     return np.asarray(np.where(worst, width, 0.0).argmax(axis=1))
-
-
-def _bisect(lo: FloatArray, hi: FloatArray, side: NDArray[np.intp]) -> tuple[FloatArray, FloatArray]:
-    """Each box in two, across `side`."""
-    rows = np.arange(len(lo))
-    middle = (lo[rows, side] + hi[rows, side]) / 2
-    first, second = hi.copy(), lo.copy()
-    first[rows, side] = middle
-    second[rows, side] = middle
-    return np.concatenate([lo, second]), np.concatenate([first, hi])
 
 
 def _evaluate(

@@ -137,7 +137,7 @@ def scale(a: Expansion, factor: Fraction) -> Expansion:
 def multiply(a: Expansion, b: Expansion) -> Expansion:
     """a · b, exponents of equal atoms added; refuses what would explode."""
     if len(a) * len(b) > 50 * MAX_TERMS:
-        raise RefusedError("the expression expands into too many terms", [f"more than {50 * MAX_TERMS} products"])
+        raise _too_many(f"more than {50 * MAX_TERMS} products")
     out: Expansion = {}
     for m1, c1 in a.items():
         for m2, c2 in b.items():
@@ -148,8 +148,13 @@ def multiply(a: Expansion, b: Expansion) -> Expansion:
             out[monomial] = out.get(monomial, Fraction(0)) + c1 * c2
     out = {m: c for m, c in out.items() if c}
     if len(out) > MAX_TERMS:
-        raise RefusedError("the expression expands into too many terms", [f"{len(out)} terms, at most {MAX_TERMS}"])
+        raise _too_many(f"{len(out)} terms, at most {MAX_TERMS}")
     return out
+
+
+def _too_many(found: str) -> RefusedError:
+    advice = "route symmetric or grid, for one number of tokens, does not expand it"
+    return RefusedError("the expression expands into too many terms", [found, advice])
 
 
 def additive_terms(node: Node) -> Iterable[Node]:

@@ -22,6 +22,7 @@ from sumformer.theorems.alberti_2023.decomposition import Decomposition, Term
 from sumformer.theorems.alberti_2023.interpolation import Interpolant, KernelStudy, Truncation
 
 MAX_FEATURES = 20_000
+FEWER = "a larger ε, a smaller box or a smoother kernel needs fewer"
 REMAINDER_SHARE = {1: 0.03, 2: 0.1, 3: 0.1}  # of a kernel's allowance, at most; degrees are dear in many variables
 
 
@@ -102,7 +103,7 @@ def make_plan(
     if plan.latent_dimension > MAX_FEATURES:
         raise RefusedError(
             "route sums: the latent dimension exceeds the budget",
-            [f"d' = {plan.latent_dimension} features would be needed, at most {MAX_FEATURES} are built"],
+            [f"d' = {plan.latent_dimension} features would be needed, at most {MAX_FEATURES} are built", FEWER],
         )
     return plan
 
@@ -126,7 +127,7 @@ def _product(kernels: tuple[Node, ...], plans: Mapping[Node, KernelPlan], d: int
     sizes = [c.size for c in columns]
     if prod(sizes) > 50 * MAX_FEATURES:
         raise RefusedError(
-            "route sums: the latent dimension exceeds the budget", [f"{prod(sizes)} features to choose from"]
+            "route sums: the latent dimension exceeds the budget", [f"{prod(sizes)} features to choose from", FEWER]
         )
     weights = columns[0]
     for column in columns[1:]:

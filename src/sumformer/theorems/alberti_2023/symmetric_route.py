@@ -46,7 +46,7 @@ def symmetric_route(f: Target, epsilon: float, arithmetic: Arithmetic) -> Built:
         built = symmetric_network(f, support, arithmetic)
         reachable = SLACK * (degrees.remainder + support.dropped + built.coefficients) + built.rounding
         if reachable <= epsilon:
-            return _built(f, epsilon, degrees, support, built)
+            return _built(epsilon, degrees, support, built)
         reserve = 1.2 * (built.coefficients + built.rounding)
         if not reserve < epsilon / 2:
             break
@@ -116,7 +116,7 @@ def _refuse(f: Target) -> None:
         raise RefusedError("route symmetric does not take this target", reasons)
 
 
-def _built(f: Target, epsilon: float, degrees: Degrees, support: Support, built: SymmetricNetwork) -> Built:
+def _built(epsilon: float, degrees: Degrees, support: Support, built: SymmetricNetwork) -> Built:
     dropped = support.dropped + built.coefficients
     room = epsilon * (1 - 1e-9) - SLACK * (degrees.remainder + dropped)
     network = built.network.eval().requires_grad_(False)

@@ -19,12 +19,11 @@ from sumformer.algebra.interval_operations import ComplexIntervalOperations
 from sumformer.algebra.rounding import FloatArray
 from sumformer.targets import Node
 from sumformer.targets.domain import Box
+from sumformer.theorems.alberti_2023.half_ellipse import SLACK, HalfEllipse, bisect
 from sumformer.theorems.alberti_2023.token_values import token_value
 
-SLACK = 32.0  # rectangles are bisected until the bound is within this factor of an attained value: only log M matters
 ROUNDS = 40
 MAX_BOXES = 1_500
-_COLUMNS, _ROWS = 8, 4
 
 
 @dataclass(frozen=True)
@@ -41,11 +40,11 @@ class Variable:
 
 def token_ellipse_maximum(expression: Node, box: Box, n: int, variable: Variable, rho: float) -> float | None:
     """M_v(ρ) over all components of g, or None when g could not be shown analytic and bounded there."""
-    a, b = (rho + 1 / rho) / 2 * (1 + 1e-15), (rho - 1 / rho) / 2 * (1 + 1e-15)
-    lo, hi = _cover(a, b, n * box.d - 1)
+    ellipse = HalfEllipse(rho)
+    lo, hi = ellipse.cover(n * box.d - 1)
     best = bound = 0.0  # met at points, and enclosed so far
     for _ in range(ROUNDS):
-        inside = (np.maximum(np.maximum(lo[:, 0], -hi[:, 0]), 0) / a) ** 2 + (lo[:, 1] / b) ** 2 <= 1 + 1e-9
+        inside = ellipse.meets(lo, hi)
         lo, hi = _sorted(lo[inside], hi[inside], box.d, n, variable)
         middle = (lo + hi) / 2
         best = max(best, float(_bounds(expression, box, n, variable, middle, middle)[1].max(initial=0.0)))
@@ -57,18 +56,8 @@ def token_ellipse_maximum(expression: Node, box: Box, n: int, variable: Variable
         if 2 * int(open_.sum()) > MAX_BOXES:
             break
         lo, hi = lo[open_], hi[open_]
-        size = np.array([2 * a / _COLUMNS, b / _ROWS, *([2.0] * (lo.shape[1] - 2))])
-        lo, hi = _bisect(lo, hi, _side(expression, box, n, variable, lo, hi, (hi - lo) / size))
+        lo, hi = bisect(lo, hi, _side(expression, box, n, variable, lo, hi, ellipse.widths(lo, hi)))
     return None
-
-
-def _cover(a: float, b: float, others: int) -> tuple[FloatArray, FloatArray]:
-    """Rectangles over the upper half of the ellipse's bounding box; the other coordinates span [−1, 1]."""
-    re, im = np.linspace(-a, a, _COLUMNS + 1), np.linspace(0.0, b, _ROWS + 1)
-    left, bottom = (g.ravel() for g in np.meshgrid(re[:-1], im[:-1], indexing="ij"))
-    right, top = (g.ravel() for g in np.meshgrid(re[1:], im[1:], indexing="ij"))
-    ones = np.ones((left.size, others))
-    return np.column_stack([left, bottom, -ones]), np.column_stack([right, top, ones])
 
 
 def _sorted(lo: FloatArray, hi: FloatArray, d: int, n: int, variable: Variable) -> tuple[FloatArray, FloatArray]:
@@ -105,16 +94,6 @@ def _side(
     alone = np.where(value.defined, value.width(), np.inf).max(axis=1).reshape(sides, -1).T
     worst = alone >= 0.7 * alone.max(axis=1, keepdims=True)
     return np.asarray(np.where(worst, width, 0.0).argmax(axis=1))
-
-
-def _bisect(lo: FloatArray, hi: FloatArray, side: NDArray[np.intp]) -> tuple[FloatArray, FloatArray]:
-    """Each box in two, across `side`."""
-    rows = np.arange(len(lo))
-    middle = (lo[rows, side] + hi[rows, side]) / 2
-    first, second = hi.copy(), lo.copy()
-    first[rows, side] = middle
-    second[rows, side] = middle
-    return np.concatenate([lo, second]), np.concatenate([first, hi])
 
 
 def _bounds(

@@ -23,7 +23,7 @@ from sumformer.nn.deep_transformer import DeepTransformer
 from sumformer.nn.token_head import TokenHead
 from sumformer.nn.vector_embedding import VectorEmbedding
 from sumformer.targets.target import Target
-from sumformer.theorems.built import Built
+from sumformer.theorems.built import Built, norm_name
 from sumformer.theorems.yun_2020_deep.hardmax_to_softmax import TEMPERATURE
 from sumformer.theorems.yun_2020_deep.network import Layers, assemble, deep_network
 from sumformer.theorems.yun_2020_deep.piecewise_constant import (
@@ -60,7 +60,8 @@ def certified(
         built = _built(plan, f, epsilon, p, choice, architecture, fused)
         if built.total <= epsilon:
             return built
-    raise RefusedError(f"ε = {epsilon:g}: the values are rounded too coarsely", ["a larger ε is met"], built.total)
+    reachable = f"reachable here: ε = {built.total:.3g}"
+    raise RefusedError(f"ε = {epsilon:g}: the values are rounded too coarsely", [reachable], built.total)
 
 
 def zero_bound(f: Target, n: int, p: float) -> float:
@@ -114,11 +115,6 @@ def _built(plan: Plan, f: Target, epsilon: float, p: float, choice: Choice, arch
 def _placed(f: Target) -> dict[str, Any]:
     """The network itself knows the places of the tokens."""
     return {"positions": True} if f.positioned else {}
-
-
-def norm_name(p: float) -> str:
-    """d_1, d_2, d_1.5."""
-    return "d_" + repr(float(p)).removesuffix(".0")
 
 
 def rounding_term(f: Target, n: int, p: float, unit: float) -> float:

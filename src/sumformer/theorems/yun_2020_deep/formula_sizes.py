@@ -25,7 +25,10 @@ FINEST = 2**60
 
 @dataclass(frozen=True)
 class FormulaSizes:
-    """Exact counts of what would be built, and a bound of its largest weight; 1/δ = `cells`."""
+    """What would be built for 1/δ = `cells`: attention layers and width exactly, the others from above.
+
+    Token-wise layers are exact but for those of the read-out, parameters but for the same; `largest_weight` is a bound.
+    """
 
     cells: int
     attention_layers: int

@@ -14,10 +14,7 @@ import math
 import time
 from pathlib import Path
 
-import numpy as np
-
 from sumformer.certificates.certificate import Certificate
-from sumformer.certificates.checker.claims import hash_failures
 from sumformer.certificates.checker.compiled.files import Compiled, read_compiled
 from sumformer.certificates.checker.compiled.forms import Forms
 from sumformer.certificates.checker.compiled.head import ARCHITECTURES, Head, read_head
@@ -25,8 +22,17 @@ from sumformer.certificates.checker.compiled.ideal import Ideal, prove_ideal
 from sumformer.certificates.checker.compiled.program import Program, derive, functional
 from sumformer.certificates.checker.compiled.walk import walk
 from sumformer.certificates.checker.files import read_certificate
-from sumformer.certificates.checker.interval import ASSUMPTION
 from sumformer.certificates.checker.saved_target import read_target
+from sumformer.certificates.checker.verdict import (
+    assumption_failures,
+    claim_failures,
+    claims,
+    finite_sum,
+    hash_failures,
+    proving,
+    term_failures,
+    verdict,
+)
 from sumformer.certificates.checker.verification import Unproved, Verification
 from sumformer.targets.target import Target
 
@@ -47,30 +53,15 @@ def check(directory: str | Path) -> Verification:
     start, folder = time.perf_counter(), Path(directory)
     c = read_certificate(folder)
     net, f = read_compiled(folder), read_target(folder, c)
-    failures = hash_failures(folder, c) + _term_failures(c)
+    failures = hash_failures(folder, c) + term_failures(c, KINDS)
     broken = _field_failures(c, f, net)
     parts: Parts = (math.inf,) * 4
     if not broken:
-        try:
-            with np.errstate(all="ignore"):
-                parts = _prove(folder, c, f, net)
+        with proving(failures):
+            parts = _prove(folder, c, f, net)
             failures += _claim_failures(c, parts)
-        except Unproved as why:
-            failures.append(f"proof: {why}")
-        except (ArithmeticError, LookupError, ValueError, TypeError, MemoryError, RecursionError) as error:
-            failures.append(f"proof: it cannot be carried out ({type(error).__name__}: {error})")
-    failures += broken
-    total = math.nextafter(math.fsum(parts), math.inf) if all(map(math.isfinite, parts)) else math.inf
-    return Verification(
-        verified=not failures and total <= c.total <= c.epsilon,
-        bound=total,
-        claimed=float(c.total),
-        epsilon=float(c.epsilon),
-        terms=tuple(zip(NAMES, parts, strict=True)),
-        failures=tuple(failures),
-        assumptions=(*c.assumptions, ASSUMPTION),
-        seconds=time.perf_counter() - start,
-    )
+    above = math.nextafter(finite_sum(parts), math.inf)
+    return verdict(c, dict(zip(NAMES, parts, strict=True)), above, failures + broken, start)
 
 
 def _prove(folder: Path, c: Certificate, f: Target, net: Compiled) -> Parts:
@@ -127,38 +118,13 @@ def _field_failures(c: Certificate, f: Target, net: Compiled) -> list[str]:
         out.append(f"latent_dimension: {c.latent_dimension} is claimed, the attention carries {len(net.sources)}")
     if c.constants.get("blocks") != len(net.layers):
         out.append("constants: blocks is not the number of blocks")
-    for needed in ("IEEE float64", "exp(0) = 1", "lie in the box"):
-        if not any(needed in assumption for assumption in c.assumptions):
-            out.append(f"assumptions: the one with {needed!r} is missing, on which the proof relies")
-    return out
-
-
-def _term_failures(c: Certificate) -> list[str]:
-    """Kinds, signs, the sum and ε."""
-    out = []
-    for term in c.terms:
-        if KINDS.get(term.name) != term.kind or not 0 <= term.bound < math.inf:
-            out.append(f"term {term.name!r}: unknown, or of another kind than {term.kind!r}, or not a number ≥ 0")
-    if len({term.name for term in c.terms}) != len(c.terms):
-        out.append("terms: a name occurs twice")
-    total = sum(term.bound for term in c.terms)
-    if not (0 <= c.total < math.inf) or not abs(total - c.total) <= 1e-12 * abs(total):
-        out.append(f"total: {c.total} is not the sum {total} of the terms")
-    if not 0 < c.epsilon < math.inf or not c.total <= c.epsilon:
-        out.append(f"epsilon: the total {c.total} is not ≤ ε = {c.epsilon}")
-    return out
+    return out + assumption_failures(c, "IEEE float64", "exp(0) = 1", "lie in the box")
 
 
 def _claim_failures(c: Certificate, parts: Parts) -> list[str]:
-    """Terms that are less than what this proof finds, by more than another method could differ; and the total."""
-    claimed = {term.name: term.bound for term in c.terms}
+    """The certificate parts gadgets by φ and ψ, and roundings by where they are; this proof does not."""
+    claimed = claims(c)
     claimed["rounding and sum head"] = claimed.get("rounding", 0.0) + claimed.get("sum head", 0.0)
     claimed["gadgets"] = claimed.get("φ gadgets", 0.0) + claimed.get("ψ gadgets", 0.0)
-    out = [
-        f"term {name!r}: {claimed.get(name, 0.0):.6g} is claimed, {part:.6g} found"
-        for name, part in zip(NAMES, parts, strict=True)
-        if part > 2 * claimed.get(name, 0.0) + 1e-6 * c.total + claimed["rounding and sum head"]
-    ]
-    if not math.fsum(parts) <= c.total:
-        out.append(f"total: {c.total:.6g} is claimed, {math.fsum(parts):.6g} found")
-    return out
+    room = 1e-6 * c.total + claimed["rounding and sum head"]
+    return claim_failures(c, claimed, dict(zip(NAMES, parts, strict=True)), lambda _, claim: 2 * claim + room)

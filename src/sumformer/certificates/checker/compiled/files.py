@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -14,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sumformer.certificates.checker.compiled.ledger import Entry, Functional, Gadget, Layer, Value
-from sumformer.certificates.checker.files import CONFIG_FILE, MAX_JSON, read_weights
+from sumformer.certificates.checker.files import read_described, read_weights
 from sumformer.certificates.checker.interval import Floats
-from sumformer.errors import FileFormatError, SumformerError
+from sumformer.certificates.checker.json_values import fraction, has_keys, integer, number
 from sumformer.targets.parser import parse
 
 Tensors = Mapping[str, NDArray[Any]]
@@ -52,35 +50,18 @@ class Compiled:
 
 
 def read_compiled(folder: Path) -> Compiled:
-    path = folder / CONFIG_FILE
     tensors = read_weights(folder)
-    try:
-        if path.stat().st_size > MAX_JSON:
-            raise ValueError(f"it has more than {MAX_JSON} bytes")
-        return _compiled(json.loads(path.read_text(encoding="utf-8")), tensors)
-    except SumformerError as error:
-        raise FileFormatError(path, f"does not describe a compiled network ({error})") from error
-    except (
-        OSError,
-        ValueError,
-        TypeError,
-        KeyError,
-        IndexError,
-        RecursionError,
-        ZeroDivisionError,
-        OverflowError,
-    ) as e:
-        raise FileFormatError(path, f"does not describe a compiled network ({type(e).__name__}: {e})") from e
+    return read_described(folder, "a compiled network", lambda data: _compiled(data, tensors))
 
 
 def _compiled(data: Any, tensors: Tensors) -> Compiled:
-    _keys(data, {"type", "read_in", "blocks", "read_out", "ideal", "ledger", "arithmetic"})
+    has_keys(data, {"type", "read_in", "blocks", "read_out", "ideal", "ledger", "arithmetic"})
     if data["type"] != "CompiledTransformer" or data["arithmetic"] != "float64":
         raise ValueError("expected a CompiledTransformer in float64")
     ledger = data["ledger"]
-    _keys(ledger, {"centre", "radius", "values", "gadgets", "attention", "outputs", "tokens"})
-    d, width = _integer(data["read_in"]["in_features"], 1, 64), _integer(data["read_in"]["out_features"], 1, MAX_WIDTH)
-    outputs = _integer(data["read_out"]["out_features"], 1, 4096)
+    has_keys(ledger, {"centre", "radius", "values", "gadgets", "attention", "outputs", "tokens"})
+    d, width = integer(data["read_in"]["in_features"], 1, 64), integer(data["read_in"]["out_features"], 1, MAX_WIDTH)
+    outputs = integer(data["read_out"]["out_features"], 1, 4096)
     for layer, shape, bias in ((data["read_in"], (d, width), True), (data["read_out"], (width, outputs), False)):
         wanted = {"type": "torch.Linear", "in_features": shape[0], "out_features": shape[1], "bias": bias}
         if layer != wanted:
@@ -91,27 +72,29 @@ def _compiled(data: Any, tensors: Tensors) -> Compiled:
     if not isinstance(blocks, list) or not 1 <= len(blocks) <= MAX_BLOCKS:
         raise ValueError(f"expected 1 to {MAX_BLOCKS} blocks")
     place = ledger["attention"]
-    _keys(place, {"block", "values", "means", "from", "to"})
-    at = _integer(place["block"], 0, len(blocks) - 1)
+    has_keys(place, {"block", "values", "means", "from", "to"})
+    at = integer(place["block"], 0, len(blocks) - 1)
     for k, block in enumerate(blocks):
-        _block(block, k == at, width)
+        check_block(block, k == at)
+    if not isinstance(data["ideal"], dict) or not isinstance(blocks[at]["attention"], dict):
+        raise ValueError("expected objects that describe the ideal network and the attention")
     names: dict[str, None] = {}
     values = tuple(_value(v, names, d, width, len(blocks)) for v in ledger["values"])
-    sources, targets = (tuple(_integer(c, 1, width - 1) for c in place[key]) for key in ("from", "to"))
+    sources, targets = (tuple(integer(c, 1, width - 1) for c in place[key]) for key in ("from", "to"))
     means = tuple(place["means"]), tuple(place["values"])
     if not len(means[0]) == len(means[1]) == len(sources) == len(targets) == len(set(targets)):
         raise ValueError("attention: expected as many values as means and coordinates, all different")
     if not all(name in names for name in (*means[0], *means[1])):
         raise ValueError("attention: it names a value that does not exist")
-    tokens = None if ledger["tokens"] is None else _integer(ledger["tokens"], 1, 2**30)
-    layers = tuple(_layer(block["feed_forward"], tensors, k, width) for k, block in enumerate(blocks))
+    tokens = None if ledger["tokens"] is None else integer(ledger["tokens"], 1, 2**30)
+    layers = tuple(read_layer(block["feed_forward"], tensors, k, width) for k, block in enumerate(blocks))
     gadgets = tuple(_gadget(g, names, width, layers) for g in ledger["gadgets"])
     return Compiled(
         d=d,
         width=width,
         outputs=outputs,
-        centre=tuple(_fraction(v) for v in ledger["centre"]),
-        radius=tuple(_fraction(v) for v in ledger["radius"]),
+        centre=tuple(fraction(v) for v in ledger["centre"]),
+        radius=tuple(fraction(v) for v in ledger["radius"]),
         attention=blocks[at]["attention"],
         attention_block=at,
         sources=sources,
@@ -128,8 +111,9 @@ def _compiled(data: Any, tensors: Tensors) -> Compiled:
     )
 
 
-def _block(block: Any, attends: bool, width: int) -> None:
-    _keys(block, {"type", "attention", "feed_forward", "attention_norm", "feed_forward_norm", "dropout"})
+def check_block(block: Any, attends: bool) -> None:
+    """X + FC(X + Att(X)) and nothing else; Att is 0 but in the block that `attends`."""
+    has_keys(block, {"type", "attention", "feed_forward", "attention_norm", "feed_forward_norm", "dropout"})
     bare = block["attention_norm"] is None and block["feed_forward_norm"] is None and block["dropout"] == 0
     if block["type"] != "Block" or not bare:
         raise ValueError("a block is not X + FC(X + Att(X)) and nothing else")
@@ -154,48 +138,48 @@ def _value(data: Any, names: dict[str, None], d: int, width: int, blocks: int) -
     expression = parse(data["expression"], 1) if op == "function" else None
     if expression is not None and expression.width != 1:
         raise ValueError(f"values: the expression of {name} is not a number")
-    low, high = (_number(v) for v in data["range"])
+    low, high = (number(v) for v in data["range"])
     because = data.get("because", {})
     if not isinstance(because, dict):
         raise ValueError(f"values: expected an object in because of {name}")
     names[name] = None
-    coordinate = _integer(data["coordinate"], 0, d - 1) if op == "input" else -1
-    at, ready = _integer(data["at"], -1, width - 1), _integer(data["from"], 0, blocks)
-    return Value(name, op, of, expression, coordinate, at, ready, _number(data["error"]), (low, high), because)
+    coordinate = integer(data["coordinate"], 0, d - 1) if op == "input" else -1
+    at, ready = integer(data["at"], -1, width - 1), integer(data["from"], 0, blocks)
+    return Value(name, op, of, expression, coordinate, at, ready, number(data["error"]), (low, high), because)
 
 
 def _functional(data: Any, names: Mapping[str, None]) -> Functional:
-    _keys(data, {"of", "weights", "offset"})
+    has_keys(data, {"of", "weights", "offset"})
     if len(data["of"]) != len(data["weights"]) or not all(name in names for name in data["of"]):
         raise ValueError("a functional has other weights than values, or values that do not exist before it")
     if len(set(data["of"])) != len(data["of"]):
         raise ValueError("a functional names a value twice")
-    terms = tuple(zip(data["of"], map(_number, data["weights"]), strict=True))
-    return Functional(terms, _number(data["offset"]))
+    terms = tuple(zip(data["of"], map(number, data["weights"]), strict=True))
+    return Functional(terms, number(data["offset"]))
 
 
 def _gadget(data: Any, names: Mapping[str, None], width: int, layers: tuple[Layer, ...]) -> Gadget:
     if data["kind"] not in KINDS or not all(name in names for name in data["values"]):
         raise ValueError(f"gadgets: unknown kind {data['kind']!r} or value")
-    ranges = tuple((_number(low), _number(high)) for low, high in data.get("ranges", []))
+    ranges = tuple((number(low), number(high)) for low, high in data.get("ranges", []))
     stages = tuple(tuple(_entry(e, width, layers) for e in stage) for stage in data["stages"])
     return Gadget(data["kind"], tuple(data["values"]), ranges, stages)
 
 
 def _entry(data: Any, width: int, layers: tuple[Layer, ...]) -> Entry:
-    _keys(data, {"block", "units", "writes", "constants"})
-    block = _integer(data["block"], 0, len(layers) - 1)
-    first, end = (_integer(v, 0, len(layers[block].b_1)) for v in data["units"])
+    has_keys(data, {"block", "units", "writes", "constants"})
+    block = integer(data["block"], 0, len(layers) - 1)
+    first, end = (integer(v, 0, len(layers[block].b_1)) for v in data["units"])
     if first > end:
         raise ValueError("gadgets: units end before they begin")
-    writes = tuple(_integer(int(c), 1, width - 1) for c in data["writes"])
-    constants = {_integer(int(c), 1, width - 1): _number(v) for c, v in data["constants"].items()}
+    writes = tuple(integer(int(c), 1, width - 1) for c in data["writes"])
+    constants = {integer(int(c), 1, width - 1): number(v) for c, v in data["constants"].items()}
     return Entry(block, first, end, writes, constants)
 
 
-def _layer(data: Any, tensors: Tensors, k: int, width: int) -> Layer:
-    _keys(data, {"type", "d_model", "d_hidden", "nonzero_1", "nonzero_2"})
-    hidden = _integer(data["d_hidden"], 1, MAX_UNITS)
+def read_layer(data: Any, tensors: Tensors, k: int, width: int) -> Layer:
+    has_keys(data, {"type", "d_model", "d_hidden", "nonzero_1", "nonzero_2"})
+    hidden = integer(data["d_hidden"], 1, MAX_UNITS)
     if data["type"] != "SparseFeedForward" or data["d_model"] != width:
         raise ValueError(f"block {k}: expected a SparseFeedForward of the stream's width")
     prefix = f"blocks.{k}.feed_forward."
@@ -209,7 +193,7 @@ def _layer(data: Any, tensors: Tensors, k: int, width: int) -> Layer:
 
 def _matrix(tensors: Tensors, prefix: str, i: int, count: Any, shape: tuple[int, int]) -> tuple[Any, Any, Floats]:
     place = tensors[f"{prefix}place_{i}"]
-    values = tensor(tensors, f"{prefix}value_{i}", (_integer(count, 0, 2**28),))
+    values = tensor(tensors, f"{prefix}value_{i}", (integer(count, 0, 2**28),))
     if place.dtype != np.int32 or place.shape != (2, len(values)):
         raise ValueError(f"{prefix}place_{i}: expected int32 of shape (2, {len(values)})")
     rows, columns = place.astype(np.int64)
@@ -226,26 +210,3 @@ def tensor(tensors: Tensors, name: str, shape: tuple[int, ...]) -> Floats:
     if found.dtype != np.float64 or found.shape != shape or not bool(np.isfinite(found).all()):
         raise ValueError(f"weights: {name} should be finite float64 of shape {shape}")
     return found
-
-
-def _integer(value: Any, low: int, high: int) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
-        raise ValueError(f"expected an integer from {low} to {high}, got {value!r}")
-    return value
-
-
-def _number(value: Any) -> float:
-    if not isinstance(value, int | float) or isinstance(value, bool) or not math.isfinite(value):
-        raise ValueError(f"expected a finite number, got {value!r}")
-    return float(value)
-
-
-def _fraction(value: Any) -> Fraction:
-    if not isinstance(value, str) or len(value) > 5000 or "e" in value.lower():
-        raise ValueError("expected an exact number p/q as a string")
-    return Fraction(value)
-
-
-def _keys(data: Any, keys: set[str]) -> None:
-    if not isinstance(data, dict) or data.keys() != keys:
-        raise ValueError(f"expected an object with the keys {', '.join(sorted(keys))}")

@@ -6,12 +6,15 @@ linformer    F = 1/n, k equal rows: γ_{n+k+10}   unnormalised            a(0)·
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
-from sumformer.certificates.checker.compiled.files import Compiled, tensor
+from sumformer.certificates.checker.compiled.files import tensor
 from sumformer.certificates.checker.interval import Floats
 from sumformer.certificates.checker.verification import Unproved
 from sumformer.targets.domain import Tokens
@@ -31,16 +34,34 @@ ARCHITECTURES = {
 }
 
 
+class Attending(Protocol):
+    """A network whose block `attention_block` takes the means of `sources` to `targets`; `tokens` where it knows n."""
+
+    @property
+    def attention(self) -> Mapping[str, Any]: ...
+    @property
+    def attention_block(self) -> int: ...
+    @property
+    def width(self) -> int: ...
+    @property
+    def sources(self) -> tuple[int, ...]: ...
+    @property
+    def targets(self) -> tuple[int, ...]: ...
+    @property
+    def tokens(self) -> int | None: ...
+    @property
+    def tensors(self) -> Mapping[str, NDArray[Any]]: ...
+
+
 @dataclass(frozen=True)
 class Head:
-    """|head − mean| ≤ relative · max |value|; `drift` is the part of it that is not rounding."""
+    """|head − mean| ≤ relative · max |value|, and the tensors that were read."""
 
     relative: float
-    drift: float
     tensors: frozenset[str]
 
 
-def read_head(net: Compiled, tokens: Tokens) -> Head:
+def read_head(net: Attending, tokens: Tokens) -> Head:
     """The attention's settings and tensors, every weight beside the ledger's 0."""
     data, kind = net.attention, net.attention.get("type")
     if kind not in _SETTINGS or data.keys() != _SETTINGS[kind] | {"type", "d_model"}:
@@ -85,9 +106,8 @@ def read_head(net: Compiled, tokens: Tokens) -> Head:
     if roundings * U > 0.1:
         raise Unproved("attention: more tokens than rounding allows")
     gamma = roundings * U / (1 - roundings * U)
-    return Head(
-        (drift + gamma * (1 + drift)) * (1 + 1e-12), drift, frozenset(extra | {f"{prefix}{w}.weight" for w in shapes})
-    )
+    weights = {f"{prefix}{name}.weight" for name in shapes}
+    return Head((drift + gamma * (1 + drift)) * (1 + 1e-12), frozenset(weights | extra))
 
 
 def _selection(matrix: Floats, places: list[tuple[int, int]], share: Fraction, name: str) -> float:

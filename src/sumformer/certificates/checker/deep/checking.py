@@ -19,15 +19,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sumformer.certificates.certificate import CERTIFICATE_FILE, Certificate
-from sumformer.certificates.checker.claims import hash_failures
 from sumformer.certificates.checker.deep.cell_values import Ints, on_cells
 from sumformer.certificates.checker.deep.files import Attention, Floats, Network, read_deep_network
 from sumformer.certificates.checker.deep.quantiser import Quantiser, read_quantiser
 from sumformer.certificates.checker.deep.read_out import output_range
 from sumformer.certificates.checker.deep.simulation import simulate
 from sumformer.certificates.checker.files import read_certificate, read_weights
-from sumformer.certificates.checker.interval import ASSUMPTION
 from sumformer.certificates.checker.saved_target import read_target
+from sumformer.certificates.checker.verdict import (
+    assumption_failures,
+    finite_sum,
+    hash_failures,
+    proving,
+    term_failures,
+    verdict,
+)
 from sumformer.certificates.checker.verification import Unproved, Verification
 from sumformer.errors import FileFormatError, SumformerError
 from sumformer.targets.target import Target
@@ -50,29 +56,15 @@ def check(directory: str | Path) -> Verification:
     c = read_certificate(folder)
     network = read_deep_network(folder, read_weights(folder))
     f = _target(folder, c)
-    failures = hash_failures(folder, c) + _field_failures(c, f, network)
+    failures = hash_failures(folder, c) + term_failures(c, KINDS) + _field_failures(c, f, network)
     parts = (math.inf, math.inf, math.inf)
     if not failures:
-        try:
-            with np.errstate(all="ignore"):
-                parts = _parts(c, f, network)
-        except Unproved as why:
-            failures.append(f"proof: {why}")
-        except (ArithmeticError, MemoryError, ValueError, IndexError) as error:
-            failures.append(f"proof: it cannot be carried out ({type(error).__name__}: {error})")
-    total = math.fsum(parts) * SUMMED if all(map(math.isfinite, parts)) else math.inf
+        with proving(failures):
+            parts = _parts(c, f, network)
+    total = finite_sum(parts) * SUMMED
     if not failures and not total <= c.total:
         failures.append(f"total: {c.total:.6g} is claimed, {total:.6g} found")
-    return Verification(
-        verified=not failures and total <= c.total <= c.epsilon,
-        bound=total,
-        claimed=float(c.total),
-        epsilon=float(c.epsilon),
-        terms=tuple(zip(NAMES, parts, strict=True)),
-        failures=tuple(failures),
-        assumptions=(*c.assumptions, ASSUMPTION),
-        seconds=time.perf_counter() - start,
-    )
+    return verdict(c, dict(zip(NAMES, parts, strict=True)), total, failures, start)
 
 
 def _target(folder: Path, c: Certificate) -> Target:
@@ -98,17 +90,7 @@ def _field_failures(c: Certificate, f: Target, network: Network) -> list[str]:
         out.append(f"norm: {c.norm!r} is not d_p for the recorded p")
     if c.architecture not in ("deep-transformer", "sparse-transformer"):
         out.append(f"architecture: {c.architecture!r} is not what this network is")
-    if any(KINDS.get(t.name) != t.kind or not 0 <= t.bound < math.inf for t in c.terms):
-        out.append("terms: an unknown name or another kind, or a bound that is no number ≥ 0")
-    total = math.fsum(t.bound for t in c.terms)
-    if not 0 <= c.total < math.inf or not abs(total - c.total) <= 1e-12 * abs(total):
-        out.append(f"total: {c.total} is not the sum {total} of the terms")
-    if not c.total <= c.epsilon < math.inf:
-        out.append(f"epsilon: the total {c.total} is not ≤ ε = {c.epsilon}")
-    for needed in ("exp is 1 at 0 and 0 below", "IEEE"):
-        if not any(needed in assumption for assumption in c.assumptions):
-            out.append(f"assumptions: the one with {needed!r} is missing, on which the proof relies")
-    return out
+    return out + assumption_failures(c, "exp is 1 at 0 and 0 below", "IEEE")
 
 
 def _power(c: Certificate) -> float:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sumformer.certificates.checker.deep.connections import connections
-from sumformer.certificates.checker.files import CONFIG_FILE, MAX_JSON, WEIGHTS_FILE, _check_size
+from sumformer.certificates.checker.files import WEIGHTS_FILE, read_described
+from sumformer.certificates.checker.json_values import has_keys, integer
 from sumformer.errors import FileFormatError
 
 Floats = NDArray[np.float64]
@@ -58,28 +58,23 @@ class Network:
 
 def read_deep_network(folder: Path, tensors: dict[str, NDArray[Any]]) -> Network:
     """Every tensor is used once and is float64; anything else is named."""
-    path = folder / CONFIG_FILE
-    _check_size(path, MAX_JSON)
     left = dict(tensors)
-    try:
-        data = json.loads(path.read_text(encoding="utf-8"))
-        network = _network(data, left)
-    except (OSError, ValueError, TypeError, KeyError, RecursionError, IndexError) as error:
-        raise FileFormatError(path, f"does not describe a deep network ({type(error).__name__}: {error})") from error
+    network = read_described(folder, "a deep network", lambda data: _network(data, left))
     if left:
         raise FileFormatError(folder / WEIGHTS_FILE, f"has tensors that no layer uses: {', '.join(sorted(left)[:3])}")
     return network
 
 
 def _network(data: Any, left: dict[str, NDArray[Any]]) -> Network:
-    _keys(data, {"type", "n", "embedding", "layers", "head", "positions"})
-    n = _size(data["n"], MAX_TOKENS)
+    has_keys(data, {"type", "n", "embedding", "layers", "head", "positions"})
+    _expect(data, type="DeepTransformer")
+    n = integer(data["n"], 1, MAX_TOKENS)
     entry, head = data["embedding"], data["head"]
     _expect(entry, type="VectorEmbedding")
     _expect(head, type="TokenHead")
-    d, width = _size(entry["d_in"], 28), _size(entry["d_model"], 4096)
+    d, width = integer(entry["d_in"], 1, 28), integer(entry["d_model"], 1, 4096)
     embedding = _take(left, "embedding.map.weight", (width, d)), _take(left, "embedding.map.bias", (width,))
-    outputs = _size(head["d_out"], 4096)
+    outputs = integer(head["d_out"], 1, 4096)
     if head["d_model"] != width:
         raise ValueError("the head does not have the width of the tokens")
     places = None
@@ -99,8 +94,8 @@ def _network(data: Any, left: dict[str, NDArray[Any]]) -> Network:
 
 def _layer(data: Any, name: str, n: int, width: int, left: dict[str, NDArray[Any]]) -> Stack | Attention:
     if data["type"] == "ReluStack":
-        _keys(data, {"type", "d_model", "d_hidden", "layers", "fused"})
-        count, r = _size(data["layers"], MAX_LAYERS), _size(data["d_hidden"], 4)
+        has_keys(data, {"type", "d_model", "d_hidden", "layers", "fused"})
+        count, r = integer(data["layers"], 1, MAX_LAYERS), integer(data["d_hidden"], 1, 4)
         if data["d_model"] != width:
             raise ValueError(f"{name} has another width")
         shapes = {"W_1": (count, r, width), "b_1": (count, r), "W_2": (count, width, r)}
@@ -147,14 +142,3 @@ def _expect(data: Any, **wanted: Any) -> None:
     for key, value in wanted.items():
         if data[key] != value:
             raise ValueError(f"expected {key} = {value!r}, got {data[key]!r}")
-
-
-def _keys(data: Any, keys: set[str]) -> None:
-    if not isinstance(data, dict) or data.keys() != keys or data["type"] not in ("DeepTransformer", "ReluStack"):
-        raise ValueError(f"expected an object with the keys {', '.join(sorted(keys))}")
-
-
-def _size(value: Any, largest: int) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= largest:
-        raise ValueError(f"expected an integer from 1 to {largest}, got {value!r}")
-    return value

@@ -36,7 +36,7 @@ def read_quantiser(network: Network, box: Box, q: int) -> Quantiser:
         raise Unproved("a quantising layer writes to coordinates beyond those of the tokens")
     places = _places(network, q)
     count = q if places is None else network.n * q
-    e = max(_coordinate(network.layers[0], i, network.d, count) for i in range(network.d))
+    e = max(_coordinate(network.layers[0], i, count) for i in range(network.d))
     return Quantiser(q, float(e) + 2 * _misplaced(network, box, q), places)
 
 
@@ -67,7 +67,7 @@ def _misplaced(network: Network, box: Box, q: int) -> float:
     return worst * (1 + 1e-9)
 
 
-def _coordinate(stack: Stack, i: int, d: int, count: int) -> Fraction:
+def _coordinate(stack: Stack, i: int, count: int) -> Fraction:
     """e of coordinate i."""
     rows = [int(row) for row in np.flatnonzero((stack.W2[:, i] != 0).any(1))]
     others = np.delete(stack.W2[rows], i, 1)

@@ -19,20 +19,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sumformer.certificates.certificate import Certificate
-from sumformer.certificates.checker.claims import hash_failures
 from sumformer.certificates.checker.files import read_certificate, read_weights
 from sumformer.certificates.checker.grid.claims import (
+    KINDS,
     NAMES,
     TOLERANCE,
     constant_failures,
     field_failures,
-    term_failures,
 )
 from sumformer.certificates.checker.grid.modulus import Modulus
 from sumformer.certificates.checker.grid.rounding import rounding
-from sumformer.certificates.checker.grid.tables import Network, radii, read_grid, table_failures
-from sumformer.certificates.checker.interval import ASSUMPTION
+from sumformer.certificates.checker.grid.tables import Network, place_radius, radius, read_grid, table_failures
 from sumformer.certificates.checker.saved_target import read_target
+from sumformer.certificates.checker.verdict import (
+    claim_failures,
+    claims,
+    finite_sum,
+    hash_failures,
+    proving,
+    term_failures,
+    verdict,
+)
 from sumformer.certificates.checker.verification import Unproved, Verification
 from sumformer.targets.target import Target
 
@@ -45,40 +52,23 @@ def check(directory: str | Path) -> Verification:
     start, folder = time.perf_counter(), Path(directory)
     c, tensors = read_certificate(folder), read_weights(folder)
     net, f = read_grid(folder), read_target(folder, c)
-    failures = hash_failures(folder, c) + term_failures(c)
-    broken = field_failures(c, f, net)
-    broken = broken or table_failures(tensors, net, f.box)
+    failures = hash_failures(folder, c) + term_failures(c, KINDS)
+    broken = field_failures(c, f, net) or table_failures(tensors, net.cells, net.arithmetic, f.box)
     parts = (math.inf, math.inf)
     if not broken:
-        try:
-            with np.errstate(all="ignore"):
-                parts, found = _prove(c, f, net, tensors)
+        with proving(failures):
+            parts, found = _prove(c, f, net, tensors)
             failures += found
-        except Unproved as why:
-            failures.append(f"proof: {why}")
-        except (ArithmeticError, MemoryError, RecursionError) as error:
-            failures.append(f"proof: it cannot be carried out ({type(error).__name__}: {error})")
-    failures += broken
-    total = math.nextafter(math.fsum(parts), math.inf) if all(map(math.isfinite, parts)) else math.inf
-    return Verification(
-        verified=not failures and total <= c.total <= c.epsilon,
-        bound=total,
-        claimed=float(c.total),
-        epsilon=float(c.epsilon),
-        terms=tuple(zip(NAMES, parts, strict=True)),
-        failures=tuple(failures),
-        assumptions=(*c.assumptions, ASSUMPTION),
-        seconds=time.perf_counter() - start,
-    )
+    above = math.nextafter(finite_sum(parts), math.inf)
+    return verdict(c, dict(zip(NAMES, parts, strict=True)), above, failures + broken, start)
 
 
 def _prove(
     c: Certificate, f: Target, net: Network, tensors: dict[str, NDArray[Any]]
 ) -> tuple[tuple[float, float], list[str]]:
-    exact = radii(tensors, net, f.box, c.constants.get("positions") is True)
-    half = f.box.radius
     free = net.d - (c.constants.get("positions") is True)
-    ratio = max((r / h for r, h in zip(exact[:free], half, strict=False)), default=Fraction(0))
+    exact = [radius(tensors, k, f.box) if k < free else place_radius(tensors, k, net.n) for k in range(net.d)]
+    ratio = max((r / h for r, h in zip(exact[:free], f.box.radius, strict=False)), default=Fraction(0))
     failures = constant_failures(c, net, ratio)
     above = np.array([math.nextafter(float(r), math.inf) if r else 0.0 for r in exact])
     goal = GOAL * float(c.constants["lipschitz"]) * float(ratio)
@@ -87,10 +77,5 @@ def _prove(
         raise Unproved(f"tokens: more than {COUNTS} different n")
     modulus = max(Modulus(f.expression, f.box, n, above).bound(goal) for n in counts)
     parts = (modulus, rounding(f, net.arithmetic))
-    claimed = {term.name: term.bound for term in c.terms}
-    for name, part in zip(NAMES, parts, strict=True):
-        if not part <= TOLERANCE[name] * claimed.get(name, 0.0):
-            failures.append(f"term {name!r}: {claimed.get(name, 0.0):.6g} is claimed, {part:.6g} found")
-    if not math.fsum(parts) <= c.total:
-        failures.append(f"total: {c.total:.6g} is claimed, {math.fsum(parts):.6g} found")
-    return parts, failures
+    found = dict(zip(NAMES, parts, strict=True))
+    return parts, failures + claim_failures(c, claims(c), found, lambda name, claim: TOLERANCE[name] * claim)

@@ -7,6 +7,7 @@ from fractions import Fraction
 
 from sumformer.certificates.certificate import Certificate
 from sumformer.certificates.checker.grid.tables import Network
+from sumformer.certificates.checker.verdict import assumption_failures
 from sumformer.targets.target import Target
 
 NAMES = ("modulus of continuity at the cells", "rounding")
@@ -37,28 +38,7 @@ def field_failures(c: Certificate, f: Target, net: Network) -> list[str]:
     numbers = [c.constants.get(key) for key in ("lipschitz", "lipschitz_attained", "cell_radius_over_half_side")]
     if not all(isinstance(v, int | float) and 0 <= v < math.inf for v in numbers):
         out.append("constants: expected numbers ≥ 0 in lipschitz, lipschitz_attained, cell_radius_over_half_side")
-    for needed in ("4 ulp", "IEEE", "lie in the box"):
-        if not any(needed in assumption for assumption in c.assumptions):
-            out.append(f"assumptions: the one with {needed!r} is missing, on which the proof relies")
-    return out
-
-
-def term_failures(c: Certificate) -> list[str]:
-    """Names, kinds, signs, the sum and ε; a term of 0 may be left out."""
-    out = []
-    for term in c.terms:
-        if KINDS.get(term.name) != term.kind:
-            out.append(f"term {term.name!r}: unknown name or kind {term.kind!r}")
-        if not 0 <= term.bound < math.inf:
-            out.append(f"term {term.name!r}: its bound {term.bound} is not a number ≥ 0")
-    if len({term.name for term in c.terms}) != len(c.terms):
-        out.append("terms: a name occurs twice")
-    total = sum(term.bound for term in c.terms)
-    if not (0 <= c.total < math.inf) or not abs(total - c.total) <= 1e-12 * abs(total):
-        out.append(f"total: {c.total} is not the sum {total} of the terms")
-    if not 0 < c.epsilon < math.inf or not c.total <= c.epsilon:
-        out.append(f"epsilon: the total {c.total} is not ≤ ε = {c.epsilon}")
-    return out
+    return out + assumption_failures(c, "4 ulp", "IEEE", "lie in the box")
 
 
 def constant_failures(c: Certificate, net: Network, ratio: Fraction) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import isqrt, prod
@@ -12,14 +12,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sumformer.certificates.checker.files import CONFIG_FILE, MAX_JSON, _check_size, _integer, _items, _keys
-from sumformer.errors import FileFormatError, SumformerError
+from sumformer.certificates.checker.files import read_described
+from sumformer.certificates.checker.json_values import has_keys, integer, items
 from sumformer.targets.domain import Box
 from sumformer.targets.node import Node
 from sumformer.targets.parser import parse
 
 EXACT = 2**53
 MAX_CELLS = 2**24
+Tensors = Mapping[str, NDArray[Any]]
 _KEYS = {"type", "expression", "d", "n", "cells", "code", "arithmetic"}
 
 
@@ -36,42 +37,40 @@ class Network:
 
     @property
     def latent_dimension(self) -> int | None:
-        """d' of the code; None where Σ is not exact, or does not determine the multiset.
+        return latent_dimension(self.code, self.n, prod(self.cells))
 
-        Digits: a base above n, and every lane an integer below 2^53. Syndrome: n − 1 power sums modulo a prime q that
-        exceeds n − 1 (Newton divides by 1, …, n − 1) and is at least the number of cells (which stay distinct); the
-        scan for roots adds up to n products of residues.
-        """
-        n, cells = self.n, prod(self.cells)
-        if self.code == "syndrome":
-            q = max(cells, n + 1)
-            while not _is_prime(q):
-                q += 1
-            return n - 1 if n * q * q < EXACT else None
-        base = {"": 1 << n.bit_length(), " n+1": n + 1}.get(self.code.removeprefix("lanes").removeprefix("integer"))
-        if base is None or not self.code.startswith(("lanes", "integer")):
-            return None
-        if self.code.startswith("integer"):
-            return 1
-        digits = 0
-        while base ** (digits + 1) <= EXACT:
-            digits += 1
-        return -(-cells // digits) if digits else None
+
+def latent_dimension(code: str, n: int, cells: int) -> int | None:
+    """d' of the code; None where Σ is not exact, or does not determine the multiset of at most n of the cells.
+
+    Digits: a base above n, and every lane an integer below 2^53. Syndrome: n − 1 power sums modulo a prime q that
+    exceeds n − 1 (Newton divides by 1, …, n − 1) and is at least the number of cells (which stay distinct); the
+    scan for roots adds up to n products of residues.
+    """
+    if code == "syndrome":
+        q = max(cells, n + 1)
+        while n * q * q < EXACT and not _is_prime(q):
+            q += 1
+        return n - 1 if n * q * q < EXACT else None
+    base = {"": 1 << n.bit_length(), " n+1": n + 1}.get(code.removeprefix("lanes").removeprefix("integer"))
+    if base is None or not code.startswith(("lanes", "integer")):
+        return None
+    if code.startswith("integer"):
+        return 1
+    digits = 0
+    while base ** (digits + 1) <= EXACT:
+        digits += 1
+    return -(-cells // digits) if digits else None
 
 
 def read_grid(folder: Path) -> Network:
-    path = folder / CONFIG_FILE
-    _check_size(path, MAX_JSON)
-    try:
-        return _network(json.loads(path.read_text(encoding="utf-8")))
-    except (SumformerError, OSError, ValueError, TypeError, KeyError, RecursionError) as error:
-        raise FileFormatError(path, f"does not describe a network ({type(error).__name__}: {error})") from error
+    return read_described(folder, "a network on a grid", _network)
 
 
 def _network(data: Any) -> Network:
-    _keys(data, _KEYS)
-    d, n = _integer(data["d"]), _integer(data["n"])
-    cells = tuple(_integer(k) for k in _items(data["cells"]))
+    has_keys(data, _KEYS)
+    d, n = integer(data["d"]), integer(data["n"])
+    cells = tuple(integer(k) for k in items(data["cells"]))
     if not (1 <= d <= 28 and 1 <= n <= 2**20) or len(cells) != d:
         raise ValueError("expected 1 ≤ d ≤ 28, 1 ≤ n ≤ 2^20, and d numbers of cells")
     if any(k < 1 for k in cells) or prod(cells) > MAX_CELLS:
@@ -81,13 +80,13 @@ def _network(data: Any) -> Network:
     return Network(parse(data["expression"], d), d, n, cells, data["code"], data["arithmetic"])
 
 
-def table_failures(tensors: dict[str, NDArray[Any]], net: Network, box: Box) -> list[str]:
+def table_failures(tensors: Tensors, cells: Sequence[int], arithmetic: str, box: Box) -> list[str]:
     """Edges that ascend and centres in the box, of the right shapes and types, and no other tensor."""
     out = []
-    if tensors.keys() != {f"{name}.{c}" for name in ("edges", "centres") for c in range(net.d)}:
+    if tensors.keys() != {f"{name}.{c}" for name in ("edges", "centres") for c in range(len(cells))}:
         return ["weights: expected edges and centres for each coordinate, and nothing else"]
-    inside = np.dtype(np.float32 if net.arithmetic == "float32" else np.float64)
-    for c, count in enumerate(net.cells):
+    inside = np.dtype(np.float32 if arithmetic == "float32" else np.float64)
+    for c, count in enumerate(cells):
         edges, centres = tensors[f"edges.{c}"], tensors[f"centres.{c}"]
         if edges.shape != (count - 1,) or edges.dtype != np.dtype(np.float64):
             out.append(f"weights: edges.{c} should be float64 {(count - 1,)}")
@@ -96,23 +95,22 @@ def table_failures(tensors: dict[str, NDArray[Any]], net: Network, box: Box) -> 
         elif not bool(np.isfinite(edges).all() and np.isfinite(centres).all() and (np.diff(edges) >= 0).all()):
             out.append(f"weights: edges.{c} should ascend, and all numbers be finite")
         elif not all(box.lower[c] <= Fraction(float(m)) <= box.upper[c] for m in centres):
-            out.append(f"weights: centres.{c} should lie in the box")
+            out.append(f"weights: centres.{c} should lie in the box, outside which nothing is known of the target")
     return out
 
 
-def radii(tensors: dict[str, NDArray[Any]], net: Network, box: Box, places: bool) -> list[Fraction]:
-    """r_c exactly: the largest distance from a point of a cell to its centre; for positions, from 1, …, n alone."""
-    out = []
-    for c in range(net.d):
-        edges, centres = tensors[f"edges.{c}"], [Fraction(float(m)) for m in tensors[f"centres.{c}"]]
-        if places and c == net.d - 1:
-            cell = np.searchsorted(edges, np.arange(1.0, net.n + 1), side="right")
-            out.append(max(abs(k + 1 - centres[p]) for k, p in enumerate(cell.tolist())))
-            continue
-        inner = [min(max(Fraction(float(e)), box.lower[c]), box.upper[c]) for e in edges]
-        ends = [box.lower[c], *inner, box.upper[c]]
-        out.append(max(max(m - a, b - m) for m, a, b in zip(centres, ends[:-1], ends[1:], strict=True)))
-    return out
+def radius(tensors: Tensors, c: int, box: Box) -> Fraction:
+    """r_c exactly: the largest distance in coordinate c from a point of a cell to its centre."""
+    inner = [min(max(Fraction(float(e)), box.lower[c]), box.upper[c]) for e in tensors[f"edges.{c}"]]
+    ends, centres = [box.lower[c], *inner, box.upper[c]], [Fraction(float(m)) for m in tensors[f"centres.{c}"]]
+    return max(max(m - a, b - m) for m, a, b in zip(centres, ends[:-1], ends[1:], strict=True))
+
+
+def place_radius(tensors: Tensors, c: int, n: int) -> Fraction:
+    """r_c of a coordinate that is a position: the largest distance of 1, …, n alone."""
+    cells: list[int] = np.searchsorted(tensors[f"edges.{c}"], np.arange(1.0, n + 1), side="right").tolist()
+    centres = [Fraction(float(m)) for m in tensors[f"centres.{c}"]]
+    return max(abs(k + 1 - centres[cell]) for k, cell in enumerate(cells))
 
 
 def _is_prime(q: int) -> bool:

@@ -16,28 +16,35 @@ import time
 from fractions import Fraction
 from itertools import combinations_with_replacement
 from pathlib import Path
-from typing import Any, cast
 
 import numpy as np
 
 from sumformer.certificates.certificate import Certificate
-from sumformer.certificates.checker.claims import hash_failures
 from sumformer.certificates.checker.compiled.head import read_head
 from sumformer.certificates.checker.files import read_certificate, read_weights
 from sumformer.certificates.checker.grid.modulus import Modulus
-from sumformer.certificates.checker.interval import ASSUMPTION, Floats, Interval, from_fraction
+from sumformer.certificates.checker.interval import Floats, Interval, from_fraction
 from sumformer.certificates.checker.look_up.claims import (
+    KINDS,
     NAMES,
     constant_failures,
     field_failures,
     number,
-    term_failures,
 )
 from sumformer.certificates.checker.look_up.files import Network, read_look_up
 from sumformer.certificates.checker.look_up.grid import Cells, read_cells
 from sumformer.certificates.checker.look_up.staircase import Ints, Staircase, staircase
 from sumformer.certificates.checker.saved_target import read_target
 from sumformer.certificates.checker.token_values import ListedIntervals, token_values
+from sumformer.certificates.checker.verdict import (
+    claim_failures,
+    claims,
+    finite_sum,
+    hash_failures,
+    proving,
+    term_failures,
+    verdict,
+)
 from sumformer.certificates.checker.verification import Unproved, Verification
 from sumformer.targets.target import Target
 
@@ -53,27 +60,13 @@ def check(directory: str | Path) -> Verification:
     start, folder = time.perf_counter(), Path(directory)
     c = read_certificate(folder)
     net, f = read_look_up(folder, read_weights(folder)), read_target(folder, c)
-    failures = hash_failures(folder, c) + term_failures(c) + field_failures(c, f, net)
+    failures = hash_failures(folder, c) + term_failures(c, KINDS) + field_failures(c, f, net)
     parts: Parts = (math.inf, math.inf, math.inf)
     if not failures:
-        try:
-            with np.errstate(all="ignore"):
-                parts, failures = _prove(c, f, net)
-        except Unproved as why:
-            failures.append(f"proof: {why}")
-        except (ArithmeticError, MemoryError, RecursionError, ValueError, TypeError) as error:
-            failures.append(f"proof: it cannot be carried out ({type(error).__name__}: {error})")
-    total = math.fsum(parts) * SUMMED if all(map(math.isfinite, parts)) else math.inf
-    return Verification(
-        verified=not failures and total <= c.total <= c.epsilon,
-        bound=total,
-        claimed=float(c.total),
-        epsilon=float(c.epsilon),
-        terms=tuple(zip(NAMES, parts, strict=True))[: 2 if net.activation == "step" else 3],
-        failures=tuple(failures),
-        assumptions=(*c.assumptions, ASSUMPTION),
-        seconds=time.perf_counter() - start,
-    )
+        with proving(failures):
+            parts, failures = _prove(c, f, net)
+    shown = dict(zip(NAMES[: 2 if net.activation == "step" else 3], parts, strict=False))
+    return verdict(c, shown, finite_sum(parts) * SUMMED, failures, start)
 
 
 def _prove(c: Certificate, f: Target, net: Network) -> tuple[Parts, list[str]]:
@@ -83,7 +76,7 @@ def _prove(c: Certificate, f: Target, net: Network) -> tuple[Parts, list[str]]:
     grid, code, table = (staircase(layers, *io, named) for layers, io in zip(net.stairs, ends, strict=True))
     if len(grid.workspace | code.workspace | table.workspace) != sum(len(s.workspace) for s in (grid, code, table)):
         raise Unproved("two staircases share a workspace coordinate")
-    head = read_head(cast(Any, net), f.tokens)
+    head = read_head(net, f.tokens)
     if net.tensors.keys() != net.tensor_names | head.tensors:
         raise Unproved("weights: some belong to no part of the network, or are missing")
     cells = read_cells(grid, f.box)
@@ -170,10 +163,5 @@ def _in_d_p(p: float, f: Target, off: tuple[float, float], reach: Floats, cells:
 
 
 def _compared(c: Certificate, parts: Parts, failures: list[str]) -> tuple[Parts, list[str]]:
-    claimed = {term.name: term.bound for term in c.terms}
-    for name, part in zip(NAMES, parts, strict=True):
-        if not part <= 1.02 * claimed.get(name, 0.0) + 1e-6 * c.total:
-            failures.append(f"term {name!r}: {claimed.get(name, 0.0):.6g} is claimed, {part:.6g} found")
-    if not math.fsum(parts) <= c.total:
-        failures.append(f"total: {c.total:.6g} is claimed, {math.fsum(parts):.6g} found")
-    return parts, failures
+    found = dict(zip(NAMES, parts, strict=True))
+    return parts, failures + claim_failures(c, claims(c), found, lambda _, claim: 1.02 * claim + 1e-6 * c.total)

@@ -9,6 +9,7 @@ from sumformer.certificates.certificate import Certificate
 from sumformer.certificates.checker.compiled.head import ARCHITECTURES
 from sumformer.certificates.checker.look_up.files import Network
 from sumformer.certificates.checker.look_up.grid import Cells
+from sumformer.certificates.checker.verdict import assumption_failures
 from sumformer.targets.target import Target
 
 NAMES = ("modulus of continuity at the cells", "rounding", "ramps")
@@ -34,26 +35,7 @@ def field_failures(c: Certificate, f: Target, net: Network) -> list[str]:
         out.append("constants: some are missing, or unknown")
     elif not 0 <= number(c, "lipschitz_attained") <= number(c, "lipschitz") < math.inf:
         out.append("constants: expected 0 ≤ lipschitz_attained ≤ lipschitz")
-    for needed in ("exp(0) = 1", "IEEE", "lie in the box"):
-        if not any(needed in assumption for assumption in c.assumptions):
-            out.append(f"assumptions: the one with {needed!r} is missing, on which the proof relies")
-    return out
-
-
-def term_failures(c: Certificate) -> list[str]:
-    """Names, kinds, signs, the sum and ε; a term of 0 may be left out."""
-    out = []
-    for term in c.terms:
-        if KINDS.get(term.name) != term.kind or not 0 <= term.bound < math.inf:
-            out.append(f"term {term.name!r}: unknown name or kind {term.kind!r}, or no number ≥ 0")
-    if len({term.name for term in c.terms}) != len(c.terms):
-        out.append("terms: a name occurs twice")
-    total = sum(term.bound for term in c.terms)
-    if not (0 <= c.total < math.inf) or not abs(total - c.total) <= 1e-12 * abs(total):
-        out.append(f"total: {c.total} is not the sum {total} of the terms")
-    if not 0 < c.epsilon < math.inf or not c.total <= c.epsilon:
-        out.append(f"epsilon: the total {c.total} is not ≤ ε = {c.epsilon}")
-    return out
+    return out + assumption_failures(c, "exp(0) = 1", "IEEE", "lie in the box")
 
 
 def constant_failures(c: Certificate, net: Network, cells: Cells, entries: int, largest: float) -> list[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,10 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sumformer.certificates.checker.compiled.files import _block, _layer, tensor
+from sumformer.certificates.checker.compiled.files import check_block, read_layer, tensor
 from sumformer.certificates.checker.compiled.ledger import Layer
-from sumformer.certificates.checker.files import CONFIG_FILE, MAX_JSON, _check_size, _integer, _items, _keys
-from sumformer.errors import FileFormatError, SumformerError
+from sumformer.certificates.checker.files import read_described
+from sumformer.certificates.checker.json_values import has_keys, integer, items
 
 LAYERS = {"step": "SparseStepFeedForward", "relu": "SparseFeedForward"}
 _KEYS = {"type", "read_in", "blocks", "read_out", "n", "layout", "activation", "arithmetic"}
@@ -54,23 +53,18 @@ class Network:
 
 
 def read_look_up(folder: Path, tensors: dict[str, NDArray[Any]]) -> Network:
-    path = folder / CONFIG_FILE
-    _check_size(path, MAX_JSON)
-    try:
-        return _network(json.loads(path.read_text(encoding="utf-8")), tensors)
-    except (SumformerError, OSError, ValueError, TypeError, KeyError, IndexError, RecursionError) as error:
-        raise FileFormatError(path, f"does not describe a look-up network ({type(error).__name__}: {error})") from error
+    return read_described(folder, "a look-up network", lambda data: _network(data, tensors))
 
 
 def _network(data: Any, tensors: dict[str, NDArray[Any]]) -> Network:
-    _keys(data, _KEYS)
+    has_keys(data, _KEYS)
     layout, activation = data["layout"], data["activation"]
-    _keys(layout, {"x", "cell", "code", "mean", "out"})
+    has_keys(layout, {"x", "cell", "code", "mean", "out"})
     if data["arithmetic"] != "float64" or activation not in LAYERS:
         raise ValueError("expected float64, and steps or ReLU")
-    d, width = _integer(data["read_in"]["in_features"]), _integer(data["read_in"]["out_features"])
-    out = tuple(_integer(c) for c in _items(layout["out"]))
-    cell, code, mean = (_integer(layout[key]) for key in ("cell", "code", "mean"))
+    d, width = integer(data["read_in"]["in_features"]), integer(data["read_in"]["out_features"])
+    out = tuple(integer(c) for c in items(layout["out"]))
+    cell, code, mean = (integer(layout[key]) for key in ("cell", "code", "mean"))
     named = [*range(d), cell, code, mean, *out]
     if layout["x"] != list(range(d)) or not out or len(set(named)) != len(named):
         raise ValueError("expected the tokens first, and one coordinate for each name")
@@ -81,20 +75,20 @@ def _network(data: Any, tensors: dict[str, NDArray[Any]]) -> Network:
             raise ValueError(f"expected a linear map {shape}, got {layer}")
     _copies(tensors, d, width, out)
     each = 1 if activation == "step" else 2
-    blocks = _items(data["blocks"]["modules"])
-    if len(blocks) != 3 * each or data["blocks"].keys() != {"type", "modules"}:
-        raise ValueError(f"expected {3 * each} blocks")
+    blocks = items(data["blocks"]["modules"])
+    if len(blocks) != 3 * each or data["blocks"] != {"type": "torch.Sequential", "modules": blocks}:
+        raise ValueError(f"expected a sequence of {3 * each} blocks")
     layers = []
     for k, block in enumerate(blocks):
-        _block(block, k == 2 * each, width)
+        check_block(block, k == 2 * each)
         forward = block["feed_forward"]
         if forward["type"] != LAYERS[activation]:
             raise ValueError(f"block {k}: expected a {LAYERS[activation]}, got {forward['type']!r}")
-        layers.append(_layer({**forward, "type": "SparseFeedForward"}, tensors, k, width))
+        layers.append(read_layer({**forward, "type": "SparseFeedForward"}, tensors, k, width))
     return Network(
         d=d,
         width=width,
-        tokens=_integer(data["n"]),
+        tokens=integer(data["n"]),
         activation=activation,
         cell=cell,
         out=out,

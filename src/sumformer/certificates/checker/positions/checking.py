@@ -18,13 +18,18 @@ from pathlib import Path
 from typing import Any
 
 from sumformer.certificates.certificate import CERTIFICATE_FILE, Certificate, sha256
-from sumformer.certificates.checker.claims import hash_failures
-from sumformer.certificates.checker.files import CONFIG_FILE, WEIGHTS_FILE, read_certificate, read_weights
+from sumformer.certificates.checker.files import (
+    CONFIG_FILE,
+    WEIGHTS_FILE,
+    read_certificate,
+    read_described,
+    read_weights,
+)
+from sumformer.certificates.checker.json_values import has_keys
 from sumformer.certificates.checker.positions.written import written_failures
-from sumformer.certificates.checker.saved_target import read_target
+from sumformer.certificates.checker.saved_target import read_domain, read_target
+from sumformer.certificates.checker.verdict import hash_failures
 from sumformer.certificates.checker.verification import Verification
-from sumformer.errors import FileFormatError, SumformerError
-from sumformer.targets.domain import Box, Tokens
 
 WRAPPED = {
     "ExpressionSumformer": "checking",
@@ -39,7 +44,7 @@ def check(directory: str | Path) -> Verification:
     """Verify a folder written by `Construction.save`; files that cannot be read are a `FileFormatError`."""
     start, folder = time.perf_counter(), Path(directory)
     c, tensors = read_certificate(folder), read_weights(folder)
-    config = _wrapped(folder)
+    config = read_described(folder, "a network with positions", _wrapped)
     failures = hash_failures(folder, c) + _domain_failures(folder, c)
     if c.constants.get("positions") is not True:
         failures.append("constants: positions is not recorded as true")
@@ -60,26 +65,17 @@ def check(directory: str | Path) -> Verification:
     )
 
 
-def _wrapped(folder: Path) -> dict[str, Any]:
-    path = folder / CONFIG_FILE
-    try:
-        data = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
-        raise FileFormatError(path, f"is not readable JSON ({error})") from error
-    if not isinstance(data, dict) or data.keys() != {"type", "network"} or not isinstance(data["network"], dict):
-        raise FileFormatError(path, "expected a Positioned network with its type and its network")
-    network: dict[str, Any] = data["network"]
-    if network.get("type") not in WRAPPED:
-        raise FileFormatError(path, f"expected a network of type {', '.join(WRAPPED)}, got {network.get('type')!r}")
+def _wrapped(data: Any) -> dict[str, Any]:
+    has_keys(data, {"type", "network"})
+    network = data["network"]
+    if not isinstance(network, dict) or network.get("type") not in WRAPPED:
+        raise ValueError(f"expected a network of type {', '.join(WRAPPED)} in it")
     return network
 
 
 def _domain_failures(folder: Path, c: Certificate) -> list[str]:
     """The last coordinate runs from 1 to n (to 2 where n = 1), and n is one number."""
-    try:
-        box, tokens = Box.parse(c.box, c.d), Tokens.parse(c.tokens)
-    except (SumformerError, ValueError) as error:
-        raise FileFormatError(folder / CERTIFICATE_FILE, f"its domain cannot be read ({error})") from error
+    box, tokens = read_domain(folder, c)
     if c.d < 2 or not tokens.exact:
         return ["tokens, d: positions need one number of tokens, and a coordinate of their own"]
     if (box.lower[-1], box.upper[-1]) != (Fraction(1), Fraction(max(2, tokens.maximum))):

@@ -13,14 +13,12 @@ import math
 import time
 from pathlib import Path
 
-import numpy as np
-
 from sumformer.certificates.certificate import Certificate
-from sumformer.certificates.checker.claims import NAMES, hash_failures, term_failures
+from sumformer.certificates.checker.claims import KINDS, NAMES
 from sumformer.certificates.checker.files import read_certificate, read_weights
-from sumformer.certificates.checker.interval import ASSUMPTION, Floats
+from sumformer.certificates.checker.interval import Floats
 from sumformer.certificates.checker.saved_target import read_target
-from sumformer.certificates.checker.symmetric.claims import claim_failures, constant_failures, field_failures
+from sumformer.certificates.checker.symmetric.claims import constant_failures, field_failures, share_failures
 from sumformer.certificates.checker.symmetric.dropped import Dropped, dropped
 from sumformer.certificates.checker.symmetric.expansion import expand
 from sumformer.certificates.checker.symmetric.files import (
@@ -34,6 +32,15 @@ from sumformer.certificates.checker.symmetric.files import (
 from sumformer.certificates.checker.symmetric.node_values import node_values
 from sumformer.certificates.checker.symmetric.remainder import TokenEllipse, remainder
 from sumformer.certificates.checker.symmetric.rounding import rounding
+from sumformer.certificates.checker.verdict import (
+    claims,
+    finite_sum,
+    hash_failures,
+    proving,
+    term_failures,
+    total_failures,
+    verdict,
+)
 from sumformer.certificates.checker.verification import Unproved, Verification
 from sumformer.targets.target import Target
 
@@ -47,30 +54,15 @@ def check(directory: str | Path) -> Verification:
     c = read_certificate(folder)
     net, tensors = read_polynomial(folder), read_weights(folder)
     f, recorded = read_target(folder, c), read_constants(folder, c, net)
-    failures = hash_failures(folder, c) + term_failures(c)
+    failures = hash_failures(folder, c) + term_failures(c, KINDS)
     broken = field_failures(c, f, net) + weight_failures(tensors, net)
     parts: Parts = (math.inf, math.inf, math.inf)
     if not broken:
-        try:
-            with np.errstate(all="ignore"):
-                parts, found = _prove(f, net, as_matrix(tensors), recorded, c)
+        with proving(failures):
+            parts, found = _prove(f, net, as_matrix(tensors), recorded, c)
             failures += found
-        except Unproved as why:
-            failures.append(f"proof: {why}")
-        except (ArithmeticError, MemoryError, RecursionError) as error:
-            failures.append(f"proof: it cannot be carried out ({type(error).__name__}: {error})")
-    failures += broken
-    total = math.nextafter(math.fsum(parts), math.inf) if all(map(math.isfinite, parts)) else math.inf
-    return Verification(
-        verified=not failures and total <= c.total <= c.epsilon,
-        bound=total,
-        claimed=float(c.total),
-        epsilon=float(c.epsilon),
-        terms=tuple(zip(NAMES, parts, strict=True)),
-        failures=tuple(failures),
-        assumptions=(*c.assumptions, ASSUMPTION),
-        seconds=time.perf_counter() - start,
-    )
+    above = math.nextafter(finite_sum(parts), math.inf)
+    return verdict(c, dict(zip(NAMES, parts, strict=True)), above, failures + broken, start)
 
 
 def _prove(f: Target, net: Polynomial, weights: Floats, recorded: Constants, c: Certificate) -> tuple[Parts, list[str]]:
@@ -78,14 +70,14 @@ def _prove(f: Target, net: Polynomial, weights: Floats, recorded: Constants, c: 
     maxima = proved_maxima(f, net, recorded)
     first = remainder(recorded.own, recorded.others, net.m, recorded.rhos, maxima)
     if not first <= c.total:  # the rest would not help
-        return (first, 0.0, 0.0), [*_too_much(c, (first, 0.0, 0.0))]
+        return (first, 0.0, 0.0), total_failures(c, claims(c), {NAMES[0]: first})
     expansion = expand(net, weights)
     values = node_values(f.expression, f.box, recorded.own, recorded.others, net.m)
     second: Dropped = dropped(values, expansion, recorded, net.m)
     third = rounding(net, weights, second.size)
     parts = (first, second.rest + second.moved, third)
-    failures = constant_failures(net, weights, recorded, maxima, second) + claim_failures(c, recorded, parts)
-    return parts, failures + _too_much(c, parts)
+    failures = constant_failures(net, weights, recorded, maxima, second) + share_failures(c, recorded, parts)
+    return parts, failures + total_failures(c, claims(c), dict(zip(NAMES, parts, strict=True)))
 
 
 def proved_maxima(f: Target, net: Polynomial, recorded: Constants) -> tuple[float, ...]:
@@ -99,11 +91,3 @@ def proved_maxima(f: Target, net: Polynomial, recorded: Constants) -> tuple[floa
             raise Unproved(f"ellipses: f is not shown to be analytic for ρ = {rho} in {ellipse.name}")
         out.append(found)
     return tuple(out)
-
-
-def _too_much(c: Certificate, parts: Parts) -> list[str]:
-    if math.fsum(parts) <= c.total:
-        return []
-    claimed = {term.name: term.bound for term in c.terms}
-    worst = max(zip(NAMES, parts, strict=True), key=lambda pair: pair[1] - claimed.get(pair[0], 0.0))[0]
-    return [f"total: {c.total:.6g} is claimed, {math.fsum(parts):.6g} found; most of it in the {worst}"]

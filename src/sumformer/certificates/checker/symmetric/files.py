@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,21 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sumformer.certificates.certificate import CERTIFICATE_FILE, Certificate
-from sumformer.certificates.checker.files import (
-    CONFIG_FILE,
-    MAX_JSON,
-    _check_size,
-    _fraction,
-    _indices,
-    _integer,
-    _items,
-    _keys,
-)
+from sumformer.certificates.checker.files import read_described
 from sumformer.certificates.checker.interval import Floats
+from sumformer.certificates.checker.json_values import fraction, has_keys, integer, items, multi_indices
 from sumformer.errors import FileFormatError
 
 MAX_DEGREE = 64  # of the interpolation
-MAX_FEATURE = 4096
 MAX_ORBITS = 20_000_000
 MAX_POINTS = 60_000_000
 MAX_TOKENS = 64
@@ -75,21 +65,16 @@ class Constants:
 
 
 def read_polynomial(folder: Path) -> Polynomial:
-    path = folder / CONFIG_FILE
-    _check_size(path, MAX_JSON)
-    try:
-        return polynomial_of(json.loads(path.read_text(encoding="utf-8")))
-    except (OSError, ValueError, TypeError, KeyError, RecursionError, ZeroDivisionError, OverflowError) as error:
-        raise FileFormatError(path, f"does not describe a network ({type(error).__name__}: {error})") from error
+    return read_described(folder, "a network of power sums", polynomial_of)
 
 
 def polynomial_of(data: Any) -> Polynomial:
     """The polynomial that a configuration describes."""
-    _keys(data, _KEYS)
-    d, n, width = (_integer(data[key]) for key in ("d", "tokens", "width"))
+    has_keys(data, _KEYS)
+    d, n, width = (integer(data[key]) for key in ("d", "tokens", "width"))
     if not (1 <= d <= 8 and 1 <= n <= MAX_TOKENS and 1 <= width <= 1024):
         raise ValueError("expected 1 ≤ d ≤ 8, 1 ≤ tokens ≤ 64, 1 ≤ width")
-    centre, radius = (tuple(_fraction(v) for v in _items(data[key])) for key in ("centre", "radius"))
+    centre, radius = (tuple(fraction(v) for v in items(data[key])) for key in ("centre", "radius"))
     if len(centre) != d or len(radius) != d or not all(r > 0 for r in radius):
         raise ValueError(f"expected {d} centres and {d} radii > 0")
     if data["arithmetic"] not in ("float64", "float32", "mixed"):
@@ -111,7 +96,7 @@ def polynomial_of(data: Any) -> Polynomial:
 
 
 def _table(value: Any, columns: int) -> Integers:
-    rows = _indices(value)
+    rows = multi_indices(value)
     if any(len(row) != columns for row in rows):
         raise ValueError(f"expected lists of {columns} integers")
     return np.array(rows, dtype=np.int64).reshape(len(rows), columns)
@@ -126,10 +111,10 @@ def read_constants(folder: Path, c: Certificate, net: Polynomial) -> Constants:
 
 
 def _constants(data: Mapping[str, Any], net: Polynomial) -> Constants:
-    own, others = (tuple(_integer(v) for v in _items(data[key])) for key in ("own_degrees", "other_degrees"))
+    own, others = (tuple(integer(v) for v in items(data[key])) for key in ("own_degrees", "other_degrees"))
     if len(own) != net.d or len(others) != net.d or any(not 0 <= N <= MAX_DEGREE for N in own + others):
         raise ValueError(f"own_degrees, other_degrees: expected {net.d} integers from 0 to {MAX_DEGREE} each")
-    ellipses = _items(data["ellipses"])
+    ellipses = items(data["ellipses"])
     k = 2 * net.d if net.m else net.d
     if [e["variable"] for e in ellipses] != list(range(k)):
         raise ValueError("ellipses: expected one for each coordinate of x, then of y where there are others")
@@ -139,8 +124,8 @@ def _constants(data: Mapping[str, Any], net: Polynomial) -> Constants:
         raise ValueError("expected finite numbers ≥ 0")
     grid = None
     if data["grid"] is not None:
-        _keys(data["grid"], {"own", "others", "tau"})
-        grid = (_integer(data["grid"]["own"]), _integer(data["grid"]["others"]), _fraction(data["grid"]["tau"]))
+        has_keys(data["grid"], {"own", "others", "tau"})
+        grid = (integer(data["grid"]["own"]), integer(data["grid"]["others"]), fraction(data["grid"]["tau"]))
         if not (grid[0] >= 1 and grid[1] >= 1 and 0 < grid[2] < 1):
             raise ValueError("grid: expected numbers of points ≥ 1 and 0 < tau < 1")
         if grid[0] ** net.d * comb(grid[1] ** net.d + net.m - 1, net.m) > MAX_POINTS:
@@ -153,9 +138,9 @@ def _constants(data: Mapping[str, Any], net: Polynomial) -> Constants:
         rhos=tuple(numbers[:k]),
         maxima=tuple(numbers[k : 2 * k]),
         remainder=numbers[-3],
-        orbits=_integer(data["orbits"]),
-        kept=_integer(data["kept"]),
-        terms=_integer(data["terms"]),
+        orbits=integer(data["orbits"]),
+        kept=integer(data["kept"]),
+        terms=integer(data["terms"]),
         grid=grid,
         dropped=numbers[-2],
         coefficients=numbers[-1],

@@ -59,7 +59,8 @@ class Budget:
                 low = middle
         found = self.tolerances(2.0**high)
         if not self.bound(found) <= 1.01 * allowed:
-            raise RefusedError(f"no division of {allowed:.2g} among the gadgets was found", [])
+            advice = "a larger ε may do, or a smaller box, where functions are less steep"
+            raise RefusedError(f"no division of {allowed:.2g} among the gadgets was found", [advice])
         return found
 
     def tolerances(self, mu: float) -> FloatArray:

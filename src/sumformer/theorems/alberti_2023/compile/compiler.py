@@ -17,12 +17,11 @@ import numpy as np
 
 from sumformer.algebra.rounding import BoolArray, FloatArray, gamma
 from sumformer.certificates.certificate import ErrorTerm
-from sumformer.errors import DomainError, InputError, RefusedError
+from sumformer.errors import DomainError, RefusedError
 from sumformer.gadgets.function import MAX_KNOTS
-from sumformer.gadgets.saw import PREFERENCES, Prefer, choose
+from sumformer.gadgets.saw import Prefer, choose
 from sumformer.nn.compiled_transformer import CompiledTransformer
 from sumformer.nn.pretrained import PretrainedModule
-from sumformer.nn.symmetric_sumformer import SymmetricSumformer
 from sumformer.targets import Reduce
 from sumformer.targets.target import Target
 from sumformer.theorems.alberti_2023.arithmetic import Arithmetic
@@ -44,7 +43,7 @@ from sumformer.theorems.alberti_2023.kernel_errors import Switches
 from sumformer.theorems.alberti_2023.sums_built import kernel_constants
 from sumformer.theorems.alberti_2023.sums_route import SumsResult, sums_route, token_pieces
 from sumformer.theorems.built import SLACK
-from sumformer.theorems.routes import ROUTES, by_route
+from sumformer.theorems.routes import by_route
 
 MAX_NONZERO = 12_000_000
 APPROXIMATION_SHARE = 0.45
@@ -53,14 +52,13 @@ USABLE = 0.97
 
 @dataclass(frozen=True)
 class Ideal:
-    """A Sumformer to compile: the module, its program, |f − S| by term, and how it was found."""
+    """A Sumformer to compile: the module, its program, |f − S| by term, and the route that found it."""
 
     module: PretrainedModule
     program: Program
     outputs: tuple[Functional, ...]
     approximation: tuple[ErrorTerm, ...]
     route: str
-    why: str
     constants: Mapping[str, Any]  # what the proof of |f − S| is checked from
 
 
@@ -81,18 +79,16 @@ def ideal_of(f: Target, epsilon: float, arithmetic: Arithmetic, prefer: Prefer, 
     try:
         return _sums(f, epsilon, arithmetic, prefer)
     except (RefusedError, DomainError):
-        if route is not None or "symmetric" not in ROUTES or not f.tokens.exact:
+        if route is not None or not f.tokens.exact:
             raise
         return _symmetric(f, epsilon, arithmetic, prefer)
 
 
 def _symmetric(f: Target, epsilon: float, arithmetic: Arithmetic, prefer: Prefer) -> Ideal:
     built, _ = by_route(f, APPROXIMATION_SHARE * epsilon, arithmetic, "symmetric")
-    if not isinstance(built.network, SymmetricSumformer):
-        raise RefusedError(f"a {type(built.network).__name__} is not compiled", [])
     program, outputs = symmetric_program(built.network, f.box, prefer)
     terms = tuple(t for t in built.terms if t.kind != "rounding")
-    return Ideal(built.network.requires_grad_(False), program, outputs, terms, "symmetric", built.why, built.constants)
+    return Ideal(built.network.requires_grad_(False), program, outputs, terms, "symmetric", built.constants)
 
 
 def _sums(f: Target, epsilon: float, arithmetic: Arithmetic, prefer: Prefer) -> Ideal:
@@ -108,7 +104,7 @@ def _sums(f: Target, epsilon: float, arithmetic: Arithmetic, prefer: Prefer) -> 
     route = "exact" if result.exact else "sums"
     constants = {"kernels": [kernel_constants(result, kernel) for kernel in result.plan.kernels]}
     module = build(result.plan, arithmetic).eval().requires_grad_(False)
-    return Ideal(module, made.program, made.outputs, tuple(t for t in terms if t.bound > 0), route, "", constants)
+    return Ideal(module, made.program, made.outputs, tuple(t for t in terms if t.bound > 0), route, constants)
 
 
 def _ranges(
@@ -140,8 +136,6 @@ def compile_network(
     ideal: Ideal, f: Target, allowed: float, head: Head, head_roundings: int, tokens: int | None
 ) -> Compilation:
     """N within `allowed` of S, or a refusal before anything large is made."""
-    if ideal.program.prefer not in PREFERENCES:
-        raise InputError(f"expected prefer in {PREFERENCES}, got {ideal.program.prefer!r}")
     budget = Budget(ideal.program, ideal.outputs)
     local = budget.split(allowed)
     _refuse_size(budget, local, allowed)
@@ -170,7 +164,9 @@ def compile_network(
             network = to_network(assembly, realised, f.box, head, ideal.module, complete, tokens)
             return Compilation(network.eval().requires_grad_(False), parts)
         rounding = np.maximum(found, 1e-300)
-    raise RefusedError("rounding was not bounded", ["float64 does not suffice for this target at this ε"])
+    raise RefusedError(
+        "rounding was not bounded", ["float64 does not suffice for this target at this ε; a larger one may do"]
+    )
 
 
 def _actual(realised: Sequence[Realised], count: int) -> FloatArray:

@@ -54,7 +54,7 @@ def realise(budget: Budget, tolerances: FloatArray, errors: FloatArray) -> list[
         elif v.op == "function":
             together.setdefault(v.of[0], []).append(v)
     for f, values in together.items():
-        for group in _groups(program, values, tolerances):
+        for group in _groups(values, tolerances):
             out.append(_functions(program, f, group, tolerances))
     return out
 
@@ -88,7 +88,7 @@ def _positive(program: Program, v: Value) -> Realised:
     return Realised(gadget, (v.index,), (0.0,), 0.0, (program.range(f),))
 
 
-def _groups(program: Program, values: list[Value], tolerances: FloatArray) -> list[list[Value]]:
+def _groups(values: list[Value], tolerances: FloatArray) -> list[list[Value]]:
     """All together, or each alone: whichever has fewer weights."""
     knots = [v.shape.knots_at(float(tolerances[v.index])) for v in values if v.shape is not None]
     if len(values) > 1 and (2 + len(values)) * max(knots) * 1.2 < 3 * sum(knots):

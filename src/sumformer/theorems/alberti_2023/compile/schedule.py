@@ -39,15 +39,15 @@ def schedule(budget: Budget, realised: Sequence[Realised]) -> Schedule:
     gadget_of = {v: i for i, r in enumerate(realised) for v in r.values}
     for v in used:
         if v.phase == "x":
-            _place(s, program, v, realised, gadget_of)
+            _place(s, v, realised, gadget_of)
     s.attention = _attention_block(s, used)
     for v in used:
         if v.op == "mean":
             s.ready[v.index] = s.attention
         elif v.phase == "psi":
-            _place(s, program, v, realised, gadget_of)
+            _place(s, v, realised, gadget_of)
     s.blocks = max([s.attention + 1, *s.ready.values()])
-    _lifetimes(s, program, used, realised, gadget_of, budget.outputs)
+    _lifetimes(s, used, gadget_of, budget.outputs)
     return s
 
 
@@ -68,7 +68,7 @@ def _direct(program: Program, used: Sequence[Value], outputs: Sequence[Functiona
     }
 
 
-def _place(s: Schedule, program: Program, v: Value, realised: Sequence[Realised], gadget_of: dict[int, int]) -> None:
+def _place(s: Schedule, v: Value, realised: Sequence[Realised], gadget_of: dict[int, int]) -> None:
     if v.op == "input":
         s.ready[v.index] = 0
     elif v.op in ("function", "product"):
@@ -98,14 +98,8 @@ def _attention_block(s: Schedule, used: Sequence[Value]) -> int:
     return max(needed, default=0)
 
 
-def _lifetimes(
-    s: Schedule,
-    program: Program,
-    used: Sequence[Value],
-    realised: Sequence[Realised],
-    gadget_of: dict[int, int],
-    outputs: Sequence[Functional],
-) -> None:
+def _lifetimes(s: Schedule, used: Sequence[Value], gadget_of: dict[int, int], outputs: Sequence[Functional]) -> None:
+    """The first write and the last read of every coordinate's owner."""
     for v in used:
         if v.op in ("function", "product"):
             at = s.start[gadget_of[v.index]]

@@ -63,7 +63,7 @@ def statement(
     approximation = sum(t.bound for t in ideal.approximation)
     room = USABLE * epsilon - approximation
     compilation = compile_network(ideal, f, 0.98 * room / SLACK, head, roundings, tokens)
-    terms = (*ideal.approximation, *_terms(compilation.parts, epsilon, approximation, architecture))
+    terms = (*ideal.approximation, *_terms(compilation.parts, epsilon, approximation))
     total = sum(t.bound for t in terms)
     if not total <= epsilon:
         alone = compilation.parts.rounding + compilation.parts.head
@@ -88,7 +88,7 @@ def statement(
     )
 
 
-def _terms(parts: Parts, epsilon: float, approximation: float, architecture: str) -> tuple[ErrorTerm, ...]:
+def _terms(parts: Parts, epsilon: float, approximation: float) -> tuple[ErrorTerm, ...]:
     gadgets = (parts.phi + parts.psi) * SLACK
     room = epsilon * (1 - 1e-9) - approximation - gadgets
     share = max(min(ROUNDING_SLACK, room / max(parts.rounding + parts.head, 1e-300)), 1.0)

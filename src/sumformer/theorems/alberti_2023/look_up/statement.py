@@ -16,7 +16,7 @@ from sumformer.algebra.rounding import FloatArray, fraction_bounds
 from sumformer.certificates.certificate import ErrorTerm
 from sumformer.errors import InputError, RefusedError
 from sumformer.nn.look_up_transformer import ACTIVATIONS
-from sumformer.targets.lipschitz import lipschitz_bound
+from sumformer.targets.lipschitz import LipschitzBound, lipschitz_bound
 from sumformer.targets.target import Target
 from sumformer.theorems.alberti_2023.arithmetic import Arithmetic
 from sumformer.theorems.alberti_2023.compile.network import Head
@@ -24,7 +24,7 @@ from sumformer.theorems.alberti_2023.compile.statement import ASSUMPTIONS
 from sumformer.theorems.alberti_2023.look_up.network import look_up_network
 from sumformer.theorems.alberti_2023.look_up.plan import ACCEPT, cells_per_axis
 from sumformer.theorems.alberti_2023.look_up.table import Table, make_table
-from sumformer.theorems.built import ROUNDING_SLACK, SLACK, Built
+from sumformer.theorems.built import ROUNDING_SLACK, SLACK, Built, norm_name
 
 RAMPS = 0.04  # of ε
 LEAST_RAMP = 2.0**-45  # of a side
@@ -52,20 +52,12 @@ def look_up_statement(
     """The network with as few cells as ε allows."""
     activation = _check(f, arithmetic, architecture, activation, p)
     p = 1.0 if activation == "relu" and p is None else p
-    n, share = f.tokens.maximum, 1.0
-    if p is not None:
-        share = max(1.0, _root(_volume(f) * n * f.width, p))
-        if not share < 2.0**900:
-            raise RefusedError(
-                "d_p over a domain of this volume leaves float64", ["activation='step' has the sup norm"]
-            )
+    share = 1.0 if p is None else max(1.0, _scale(f, p))
     modulus = lipschitz_bound(f, wrt="all", weights=[fraction_bounds(r)[1] for r in f.box.radius])
     per_axis = cells_per_axis(f, modulus, epsilon, activation, roundings, share)
     table = make_table(f, per_axis)
-    ratio = fraction_bounds(Fraction(1, per_axis))[1] * (1 + 2.0**-20)  # edges are rounded: `FAR`
-    cells = modulus.value * ratio * SLACK
-    rounding = ROUNDING_SLACK * table.error + 2.0**-51 * table.variation + LEAST
-    off = cells + rounding
+    terms = _sup_terms(modulus, per_axis, table)
+    off = sum(t.bound for t in terms)
     constants: dict[str, Any] = {
         "activation": activation,
         "cells": per_axis,
@@ -75,24 +67,13 @@ def look_up_statement(
         "lipschitz_attained": modulus.attained,
     }
     ramps = [0.0] * f.d
-    terms = [
-        ErrorTerm("modulus of continuity at the cells", "enclosed", cells),
-        ErrorTerm("rounding", "rounding", rounding),
-    ]
     if p is not None:
-        scale = _root(_volume(f) * n * f.width, p)
-        reach = _reach(table, off)
+        scale, reach = _scale(f, p), _reach(table, off)
         ramps, touched = _ramps(f, per_axis, p, epsilon, reach)
         terms = [ErrorTerm(t.name, t.kind, t.bound * scale * SUMMED) for t in terms]
         terms.append(ErrorTerm("ramps", "proved", _ramp_term(f, touched, p, reach)))
         constants |= {"p": p, "sup_off_ramps": off, "ramp_share": touched, "ramps": ramps, "layers": []}
-    total = sum(t.bound for t in terms)
-    if not max(total, off) <= epsilon:
-        least = 2 * (total - terms[0].bound) / (1 - ACCEPT)
-        reason = "rounding and the thinnest ramps take" if p is not None else "rounding takes"
-        raise RefusedError(
-            f"ε = {epsilon:g}: {reason} {total - terms[0].bound:.2g} of it", [f"reachable here: ε ≈ {least:.2g}"], least
-        )
+    _refuse_beyond(epsilon, terms, off, p)
     return Built(
         network=look_up_network(f, per_axis, table, head, activation, ramps),
         route="grid",
@@ -102,8 +83,29 @@ def look_up_statement(
         constants=constants,
         assumptions=ASSUMPTIONS,
         architecture=architecture,
-        norm="sup" if p is None else "d_" + repr(float(p)).removesuffix(".0"),
+        norm=norm_name(p),
     )
+
+
+def _sup_terms(modulus: LipschitzBound, per_axis: int, table: Table) -> list[ErrorTerm]:
+    """Of sup |f − N|, off the ramps where there are any."""
+    ratio = fraction_bounds(Fraction(1, per_axis))[1] * (1 + 2.0**-20)  # edges are rounded: `FAR`
+    rounding = ROUNDING_SLACK * table.error + 2.0**-51 * table.variation + LEAST
+    return [
+        ErrorTerm("modulus of continuity at the cells", "enclosed", modulus.value * ratio * SLACK),
+        ErrorTerm("rounding", "rounding", rounding),
+    ]
+
+
+def _refuse_beyond(epsilon: float, terms: list[ErrorTerm], off: float, p: float | None) -> None:
+    """Cells were chosen for ε; what is left over may take it all the same."""
+    total = sum(t.bound for t in terms)
+    if max(total, off) <= epsilon:
+        return
+    rest = total - terms[0].bound
+    least = 2 * rest / (1 - ACCEPT)
+    reason = "rounding and the thinnest ramps take" if p is not None else "rounding takes"
+    raise RefusedError(f"ε = {epsilon:g}: {reason} {rest:.2g} of it", [f"reachable here: ε ≈ {least:.2g}"], least)
 
 
 def _check(f: Target, arithmetic: Arithmetic, architecture: str, activation: str | None, p: float | None) -> str:
@@ -136,6 +138,14 @@ def _volume(f: Target) -> float:
     for low, high in zip(f.box.lower, f.box.upper, strict=True):
         volume *= high - low
     return fraction_bounds(volume**f.tokens.maximum)[1]
+
+
+def _scale(f: Target, p: float) -> float:
+    """(V n width)^{1/p}: d_p of a difference that is 1 everywhere."""
+    scale = _root(_volume(f) * f.tokens.maximum * f.width, p)
+    if not scale < 2.0**900:
+        raise RefusedError("d_p over a domain of this volume leaves float64", ["activation='step' has the sup norm"])
+    return scale
 
 
 def _root(value: float, p: float) -> float:

@@ -1,0 +1,32 @@
+"""One run of a benchmark: measured under a status line, written as bench.json and bench.png, shown."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from sumformer.cli.output import messages, print_json
+
+Result = dict[str, Any]
+
+
+def report(
+    measure: Callable[[Callable[[str], None]], Result],
+    draw: Callable[[Result, Path], object],
+    show: Callable[[Result], None],
+    out: Path | None,
+    as_json: bool,
+) -> None:
+    """`measure` is given the function that says how far it is."""
+    with messages.status("…") as status:
+        result = measure(lambda text: status.update(text))
+    if out is not None:
+        out.mkdir(parents=True, exist_ok=True)
+        (out / "bench.json").write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+        draw(result, out / "bench.png")
+    if as_json:
+        print_json(result)
+    else:
+        show(result)
