@@ -240,6 +240,13 @@ def test_refusals_say_what_can_be_done():
     assert refusal.value.reachable > 1e-13
 
 
+@pytest.mark.parametrize("source", ["mean_others(y)", "sum_others(exp(x*y)*y)/sum_others(exp(x*y))", "sum(y)"])
+def test_weights_that_know_n_are_for_one_n(source):
+    assert construct(source, 0.1, n=4, architecture="transformer").network.exact_n == 4
+    with pytest.raises(RefusedError, match="number of tokens"):
+        construct(source, 0.1, n="..5", architecture="transformer", route="sums")
+
+
 @pytest.mark.slow
 def test_gaussian_attention_by_the_symmetric_route():
     made = construct(GAUSS, 1e-3, n=8, architecture="transformer", route="symmetric")

@@ -60,6 +60,7 @@ class Ideal:
     approximation: tuple[ErrorTerm, ...]
     route: str
     constants: Mapping[str, Any]  # what the proof of |f − S| is checked from
+    made_for: int | None = None  # n, where the program depends on it
 
 
 @dataclass(frozen=True)
@@ -104,7 +105,8 @@ def _sums(f: Target, epsilon: float, arithmetic: Arithmetic, prefer: Prefer) -> 
     route = "exact" if result.exact else "sums"
     constants = {"kernels": [kernel_constants(result, kernel) for kernel in result.plan.kernels]}
     module = build(result.plan, arithmetic).eval().requires_grad_(False)
-    return Ideal(module, made.program, made.outputs, tuple(t for t in terms if t.bound > 0), route, constants)
+    needed = tuple(t for t in terms if t.bound > 0)
+    return Ideal(module, made.program, made.outputs, needed, route, constants, made.made_for)
 
 
 def _ranges(
@@ -161,7 +163,8 @@ def compile_network(
         if bool(np.all(budget.errors(actual + found) <= errors)) and rounding.any():
             parts = _parts(budget, actual, head_error, found)
             complete = budget.errors(actual + found)
-            network = to_network(assembly, realised, f.box, head, ideal.module, complete, tokens)
+            n = ideal.made_for if tokens is None else tokens
+            network = to_network(assembly, realised, f.box, head, ideal.module, complete, n)
             return Compilation(network.eval().requires_grad_(False), parts)
         rounding = np.maximum(found, 1e-300)
     raise RefusedError(

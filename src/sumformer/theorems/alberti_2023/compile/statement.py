@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 import torch
 
-from sumformer.certificates.certificate import ErrorTerm
+from sumformer.certificates.certificate import OF_A_COMPILED_NETWORK, ErrorTerm
 from sumformer.errors import InputError, RefusedError
 from sumformer.gadgets.saw import PREFERENCES, Prefer
 from sumformer.nn.multi_head import MultiHead
@@ -17,11 +17,6 @@ from sumformer.theorems.alberti_2023.compile.network import Head
 from sumformer.theorems.built import ROUNDING_SLACK, SLACK, Built
 
 M = TypeVar("M", bound=MultiHead)
-ASSUMPTIONS = (
-    "matrix products and sums are computed in IEEE float64 arithmetic, in any order (TF32 off)",
-    "exp(0) = 1 and √k are correctly rounded; no other elementary function is evaluated",
-    "tokens are finite and lie in the box",
-)
 
 
 def select(layer: M, values: list[int], means: list[int], scale: float = 1.0) -> M:
@@ -74,7 +69,7 @@ def statement(
             [f"reachable here: ε ≈ {least:.2g}", *(many if f.tokens.maximum > 10**6 else [])],
             least,
         )
-    constants: dict[str, Any] = {"prefer": prefer, "blocks": len(compilation.network.blocks), "kernels": []}
+    constants: dict[str, Any] = {"prefer": prefer, "blocks": len(compilation.network.blocks)}
     constants["ideal"] = dict(ideal.constants)
     return Built(
         network=compilation.network,
@@ -83,7 +78,7 @@ def statement(
         terms=terms,
         latent_dimension=compilation.network.latent_dimension,
         constants=constants,
-        assumptions=ASSUMPTIONS,
+        assumptions=OF_A_COMPILED_NETWORK,
         architecture=architecture,
     )
 

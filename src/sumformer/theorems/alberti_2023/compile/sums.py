@@ -36,10 +36,11 @@ Range = tuple[float, float]
 
 @dataclass(frozen=True)
 class Compiled:
-    """A program and what it puts out, one functional per coordinate."""
+    """A program and what it puts out, one functional per coordinate; `made_for` n tokens, or None for any."""
 
     program: Program
     outputs: tuple[Functional, ...]
+    made_for: int | None
 
 
 class SumsProgram:
@@ -50,6 +51,7 @@ class SumsProgram:
     ) -> None:
         self.plan, self.tokens, self.cells, self.ranges = plan, tokens, cells, ranges
         self.program = Program(prefer)
+        self.made_for: int | None = None  # n, once something depended on it
         self.box = plan.decomposition.expander.box
         self.trees = TreeCompiler(self.program, self.box, self.reduction, self._quotient)
         self.features = Features(self.program, self.box, self.trees)
@@ -62,7 +64,7 @@ class SumsProgram:
         """Every output coordinate of the target."""
         expression = self.plan.decomposition.expression
         parts = [self.trees.compile(component(expression, c)) for c in range(expression.width)]
-        return Compiled(self.program, tuple(self.program.read(f) for f in parts))
+        return Compiled(self.program, tuple(self.program.read(f) for f in parts), self.made_for)
 
     # ---- reductions
 
@@ -81,13 +83,18 @@ class SumsProgram:
         """What turns the mean over all tokens (less the own one) into the reduction."""
         if kind == "mean":
             return 1.0
+        n = self._n(kind)
+        return n / (n - 1) if kind == "mean_others" else float(n)
+
+    def _n(self, kind: str) -> int:
+        """The number of tokens, for what depends on it; the weights are then for this one."""
         if not self.tokens.exact:
             raise RefusedError(
                 f"{kind}(…) depends on the number of tokens, which uniform attention cannot count",
                 [f"say how many there are (--tokens 5); now it is {self.tokens.formula()}, or write mean(…)"],
             )
-        n = self.tokens.maximum
-        return n / (n - 1) if kind == "mean_others" else float(n)
+        self.made_for = self.tokens.maximum
+        return self.tokens.maximum
 
     # ---- V_t = mean_k b(x_k) p_t(v_k) K̃(x, x_k)
 
@@ -157,15 +164,15 @@ class SumsProgram:
     def _gather(self, channel: Node, row: dict[MultiIndex, float], others: bool, error: float) -> Functional:
         """Σ_β w_β (mean φ_β − [others] φ_β(x)/n), one coordinate of its own where it is used."""
         parts = []
-        share = 1.0 - (1.0 / self.tokens.maximum if others else 0.0)
+        own = 1 / self._n("…_others") if others else 0.0
         for beta, w in row.items():
             feature = self.features.weighted(channel, beta)
             if feature.constant:
-                parts.append(constant(feature.offset * w * share))
+                parts.append(constant(feature.offset * w * (1.0 - own)))
                 continue
             parts.append(self.features.mean(channel, beta).scaled(w))
             if others:
-                parts.append(feature.scaled(-w / self.tokens.maximum))
+                parts.append(feature.scaled(-w / self._n("…_others")))
         f = total(parts)
         return f if f.constant else self.program.sum(f, weight_error=error)
 
@@ -185,10 +192,8 @@ class SumsProgram:
         num = total(
             self.program.product(self.trees.compile(ratio), self.series(t, top.kind)) for ratio, t in shared.numerator
         )
-        others = bottom.kind.endswith("others")
-        return quotient(
-            self.program, num, den, shared, (self.tokens.maximum - 1) / self.tokens.maximum if others else 1.0
-        )
+        n = self._n(bottom.kind) if bottom.kind.endswith("others") else 0
+        return quotient(self.program, num, den, shared, (n - 1) / n if n else 1.0)
 
 
 def _component(node: Node) -> tuple[Reduce | None, int]:
