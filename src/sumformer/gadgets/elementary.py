@@ -1,11 +1,13 @@
-"""exp, log, √, 1/t, tanh, sigmoid, sin, cos: the expressions that `function` turns into one hidden layer."""
+"""exp, log, √, 1/t, tanh, sigmoid, sin, cos, to a tolerance on a range: one hidden layer, or products of saws."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
+from sumformer.errors import InputError
 from sumformer.gadgets.chebyshev import X
-from sumformer.gadgets.function import function
+from sumformer.gadgets.realisation import Realisation, realise
+from sumformer.gadgets.saw import Prefer
 from sumformer.gadgets.units import Gadget
 from sumformer.targets import Node, Unary
 
@@ -30,7 +32,20 @@ ELEMENTARY: dict[str, Node] = {
 
 
 def elementary(
-    name: str, reads: Mapping[str, float], offset: float, lo: float, hi: float, place: str, tolerance: float
+    name: str,
+    reads: Mapping[str, float],
+    offset: float,
+    lo: float,
+    hi: float,
+    place: str,
+    tolerance: float,
+    prefer: Prefer = "depth",
+    realisation: Realisation | None = None,
+    argument_size: float | None = None,
 ) -> Gadget:
-    """name(t) within the tolerance, t = ⟨reads, z⟩ + offset ∈ [lo, hi]."""
-    return function(reads, offset, lo, hi, {place: (ELEMENTARY[name], tolerance)})
+    """name(t) within the tolerance, t = ⟨reads, z⟩ + offset ∈ [lo, hi]; deep or shallow as `realise` chooses."""
+    if name not in ELEMENTARY:
+        raise InputError(f"elementary: expected one of {', '.join(ELEMENTARY)}, got {name!r}")
+    return realise(
+        ELEMENTARY[name], reads, offset, lo, hi, place, tolerance, prefer, realisation, argument_size=argument_size
+    )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -35,6 +36,14 @@ class Units:
         return self.count * len(self.reads) + bias + sum(int(np.count_nonzero(w)) for w in self.writes.values())
 
 
+class Size(NamedTuple):
+    """What a realisation costs: layers, hidden units of its widest layer, non-zero weights."""
+
+    layers: int
+    width: int
+    nonzero: int
+
+
 @dataclass(frozen=True, eq=False)
 class Gadget:
     """`stages[k]` acts in the k-th layer; |out − intended| ≤ `error` while every argument stays in its range."""
@@ -49,6 +58,17 @@ class Gadget:
     @property
     def depth(self) -> int:
         return len(self.stages)
+
+    @property
+    def width(self) -> int:
+        """Hidden units of the widest layer."""
+        return max((sum(units.count for units in stage) for stage in self.stages), default=0)
+
+    @property
+    def size(self) -> Size:
+        """As the layers' matrices and biases have it: a place has one bias in a layer."""
+        biases = sum(len({name for units in stage for name in units.constants}) for stage in self.stages)
+        return Size(self.depth, self.width, self.nonzero + biases)
 
     @property
     def nonzero(self) -> int:
