@@ -90,8 +90,9 @@ def test_sizes_built_and_counted(tmp_path):
 
 
 def test_sizes_as_a_table():
-    text = run("sizes", "x+mean(y)", "--tokens", "2", "--epsilon", "1").output
+    text = run("sizes", "x+mean(y)", "--tokens", "2", "--epsilon", "1,0.001").output
     assert "deep-transformer" in text
+    assert "token-wise layers and weights are at most so many" in " ".join(text.split())
     assert "expected positive numbers" in run("sizes", "x+mean(y)", "--epsilon", "0,x", "--json", code=2).output
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import signal
 from contextlib import contextmanager
+from importlib import import_module
 
 import numpy as np
 import pytest
@@ -112,6 +113,17 @@ def test_predict_refuses_tokens_of_another_width(data, tmp_path):
     assert ".npz" in result.stderr
 
 
+def test_predict_keeps_a_file_that_is_there(data, tmp_path):
+    run("fit", data / "tokens.npz", "--out", tmp_path / "net", *QUICK, "--no-report")
+    out = tmp_path / "p.npz"
+    out.write_text("mine")
+    common = ("predict", tmp_path / "net", data / "tokens.npz", "--out", out)
+    assert "--overwrite replaces it" in run(*common, code=2).stderr
+    assert out.read_text() == "mine"
+    run(*common, "--overwrite")
+    assert np.load(out)["y"].shape == (80, 6, 2)
+
+
 def test_compare_recommends_by_its_rule(data, tmp_path):
     few = ("--as", "mlp-sumformer,deep-sets,linformer", "--latents", "2,8", "--seeds", "2", "--epochs", "2")
     arguments = ("compare", data / "tokens.npz", *few, "--parameters", "1500", "--longest", "16", "--out", tmp_path)
@@ -128,3 +140,43 @@ def test_compare_recommends_by_its_rule(data, tmp_path):
     page = (tmp_path / "report.html").read_text()
     assert page.count("<figure") == 6
     assert result["recommendation"]["rule"][:40] in page
+    assert result["status"] == "finished"
+
+
+@pytest.fixture
+def ctrl_c():
+    """Python's own handler, also where the tests were started in the background, which ignores Ctrl-C."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("ctrl_c")
+def test_compare_keeps_what_is_finished_on_ctrl_c(data, tmp_path, monkeypatch):
+    names = ("mlp-sumformer", "deep-sets", "linformer")
+    few = ("--as", ",".join(names), "--latents", "2", "--seeds", "1", "--epochs", "1", "--longest", "16")
+    comparison = import_module("sumformer.experiments.comparison.run")
+    whole, seen = comparison._trial, []
+
+    def interrupted(name, *rest):
+        if name == at:
+            seen.extend(path.read_text() for path in tmp_path.glob("comparison.json"))
+            signal.raise_signal(signal.SIGINT)
+        return whole(name, *rest)
+
+    monkeypatch.setattr(comparison, "_trial", interrupted)
+    arguments = ("compare", data / "tokens.npz", *few, "--parameters", "1500", "--out", tmp_path)
+    at = "deep-sets"
+    result = run(*arguments, "--json", code=130)
+    assert "stopped after 1 of 3 architectures; they are kept in" in " ".join(result.stderr.split())
+    kept = json.loads(result.stdout)
+    assert [row["name"] for row in kept["rows"]] == ["mlp-sumformer"]
+    assert kept["left_out"] == {"deep-sets": "not finished", "linformer": "not finished"}
+    assert [json.loads(text)["status"] for text in seen] == [
+        "unfinished"
+    ]  # on disk before Ctrl-C, so after kill -9 too
+    assert json.loads((tmp_path / "comparison.json").read_text()) == kept
+    assert "Of the 1 finished, use mlp-sumformer" in (tmp_path / "report.html").read_text()
+    at = "mlp-sumformer"
+    result = run(*arguments, code=130)
+    assert "stopped after" not in result.stderr

@@ -6,7 +6,6 @@ from collections import Counter
 from random import Random
 
 import pytest
-import torch
 
 from sumformer.certificates.attack import attack, violation
 from sumformer.errors import DomainError, RefusedError, TargetError
@@ -110,13 +109,7 @@ def random_case(seed: int, dims: tuple[int, ...]) -> tuple[Target, float, str]:
     return target(source, n=tokens, d=d, box=box), epsilon, dtype
 
 
-@pytest.fixture(autouse=True, scope="module")
-def one_thread():
-    """The tensors are small: threads would only wait for each other."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 def check(seed: int, dims: tuple[int, ...]) -> str:

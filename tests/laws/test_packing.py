@@ -15,6 +15,7 @@ from sumformer.nn.segments import segments_of
 from sumformer.testing import relative_error
 
 from .modules import CASES, D, over_cases, tokens
+from .refusal import refused
 
 LIMIT = {torch.float64: 1e-12, torch.float32: 1e-5}
 LENGTHS = (3, 0, 1, 7, 0, 0, 5, 2, 0)
@@ -123,14 +124,6 @@ def test_a_long_running_sum_keeps_float32():
 
 
 # ---- refusals
-
-
-def refused(error, call, *words):
-    with pytest.raises(error) as caught:
-        call()
-    assert isinstance(caught.value, InputError)
-    for word in ("expected", "got", *words):
-        assert word in str(caught.value)
 
 
 @over_cases()

@@ -13,7 +13,7 @@ from sumformer.cli import learning
 from sumformer.cli.output import Json, command, console, messages, print_json
 from sumformer.errors import InputError
 from sumformer.experiments.comparison import Config, run, write_comparison
-from sumformer.experiments.comparison.page import spread, verdict
+from sumformer.experiments.comparison.page import spread, verdict, write_rows
 from sumformer.learn.architectures import ARCHITECTURES, check_architecture
 from sumformer.learn.reading import read
 from sumformer.learn.sampling import Sampling
@@ -47,21 +47,34 @@ def compare(
     dim: learning.Dim = 1,
     box: learning.BoxOption = None,
     as_json: Json = False,
-) -> None:
-    """Train every architecture on DATA with as many parameters, and recommend one by a stated rule."""
+) -> int | None:
+    """Train every architecture on DATA with as many parameters, and recommend one by a stated rule.
+
+    Ctrl-C ends it with the architectures that are finished.
+    """
     how = learning.reading(per, task, set_column, features, targets, Sampling(sets, tokens, dim, box))
     chosen = tuple(ARCHITECTURES) if names is None else tuple(check_architecture(n.strip()) for n in names.split(","))
     lengths = tuple(n for n in Config().lengths if n <= longest)
     config = Config(chosen, parameters, _whole(latents), seeds, epochs, lengths=lengths)
     read_sets = read(data, how)
+
+    def keep(so_far: dict[str, Any]) -> None:
+        if out is not None:
+            write_rows(so_far, out)
+
     with messages.status("…") as status:
-        result = run(read_sets, config, lambda text: status.update(text))
+        result = run(read_sets, config, lambda text: status.update(text), keep)
     if out is not None:
         write_comparison(result, out, data)
     if as_json:
         print_json(result)
     else:
         show(result)
+    if result["status"] == "stopped":
+        kept = "" if out is None else f"; they are kept in {out}"
+        messages.print(f"stopped after {len(result['rows'])} of {len(chosen)} architectures{kept}")
+        return 130
+    return None
 
 
 def _whole(text: str) -> tuple[int, ...]:

@@ -1,12 +1,14 @@
-"""`sumformer explain DIR`: what each block of a compiled network does, its values on an input beside the ideal ones."""
+"""`sumformer explain DIR`: what each part of a constructed network does, its values on an input beside ideal ones."""
 
 from __future__ import annotations
 
+from math import inf
 from pathlib import Path
 from typing import Annotated, Any
 
 import torch
 import typer
+from rich.markup import escape
 from rich.table import Table
 from torch import Tensor
 
@@ -15,12 +17,14 @@ from sumformer.errors import InputError
 from sumformer.experiments.explain import Explanation
 from sumformer.experiments.explain import explain as run
 
-Directory = Annotated[Path, typer.Argument(help="A folder written by `construct … --as transformer`.")]
+Directory = Annotated[Path, typer.Argument(help="A folder written by `construct … --out DIR`.")]
 Input = Annotated[
     str | None,
     typer.Option("--input", "-i", help='Tokens, as "0.1 0.5; 0.2 0.9" (tokens by ;, coordinates by spaces).'),
 ]
-Picture = Annotated[Path | None, typer.Option("--picture", help="Write the residual stream and the attention matrix.")]
+Picture = Annotated[
+    Path | None, typer.Option("--picture", help="Write a picture of what is inside: stream and attention, φ, or cells.")
+]
 All = Annotated[bool, typer.Option("--all", help="List every value, not only the first forty.")]
 SHOWN = 40
 
@@ -29,7 +33,7 @@ SHOWN = 40
 def explain(
     directory: Directory, tokens: Input = None, picture: Picture = None, everything: All = False, as_json: Json = False
 ) -> int:
-    """Name what every coordinate of the residual stream holds, and compare it with the ideal program."""
+    """Name what every coordinate of the residual stream, or of Σ, holds, and compare it with the ideal program."""
     with messages.status("running …"):
         found = run(directory, None if tokens is None else _read(tokens))
     if picture is not None:
@@ -55,6 +59,7 @@ def summary(found: Explanation) -> dict[str, Any]:
         "outputs": found.outputs.tolist(),
         "ideal_outputs": found.ideal_outputs.tolist(),
         "target_values": found.wanted.tolist(),
+        "notes": list(found.notes),
         "violations": found.violations,
     }
 
@@ -62,26 +67,48 @@ def summary(found: Explanation) -> dict[str, Any]:
 def show(found: Explanation, everything: bool) -> None:
     """The explanation in the terminal."""
     c = found.construction.certificate
-    console.print(f"{c.target} as a {c.architecture}: {len(found.blocks)} blocks, ε = {c.epsilon:g}", markup=False)
-    table = Table("block", "hidden", "gadgets", "complete after it (coordinate)")
+    parts = f"φ, Σ, ψ by route {c.route}" if found.stream is None else f"{len(found.blocks)} blocks"
+    console.print(f"{c.target} as a {c.architecture}: {parts}, ε = {c.epsilon:g}", markup=False)
+    console.print(_blocks(found))
+    lines = found.values if everything else found.values[:SHOWN]
+    values = Table("value", "is", title="first token")
+    for head in ("at", "in" if found.stream is None else "block", "computed", "ideal", "off by", "allowed"):
+        values.add_column(head, no_wrap=True)
+    for v in lines:
+        numbers = (f"{v.computed:.6g}", f"{v.ideal:.6g}", f"{abs(v.computed - v.ideal):.2g}")
+        place = "–" if v.coordinate is None else str(v.coordinate)
+        values.add_row(escape(v.name), v.op, place, str(v.block), *numbers, _allowed(v.allowed))
+    console.print(values)
+    if len(lines) < len(found.values):
+        console.print(f"{len(found.values) - len(lines)} more values: --all")
+    for note in found.notes:
+        console.print(note, markup=False)
+    gap = float((found.outputs - found.wanted).abs().max())
+    claim = (
+        f"certified {c.total:.3g}" if c.p is None else f"certified {c.norm}(f, N) ≤ {c.total:.3g}, a mean over inputs"
+    )
+    console.print(f"at this input: ‖f − N‖ = {gap:.3g}, {claim}")
+    for name in found.violations:
+        console.print(f"{name} is farther off than is allowed", style="red", markup=False)
+
+
+def _blocks(found: Explanation) -> Table:
+    table = Table(
+        "block" if found.stream is not None else "part", "hidden", "made of", "complete after it (coordinate)"
+    )
     for b in found.blocks:
         kinds = ", ".join(f"{count} {kind}" for kind, count in b.gadgets.items())
         complete = ", ".join(f"{name} ({at})" for name, at in b.complete[:6])
         more = f" … {len(b.complete) - 6} more" if len(b.complete) > 6 else ""
-        table.add_row(f"{b.block}{' + attention' if b.attention else ''}", str(b.hidden), kinds, complete + more)
-    console.print(table)
-    lines = found.values if everything else found.values[:SHOWN]
-    values = Table("value", "is", "coordinate", "before block", "computed", "ideal", "off by", "allowed")
-    for v in lines:
-        numbers = (f"{v.computed:.6g}", f"{v.ideal:.6g}", f"{abs(v.computed - v.ideal):.2g}", f"{v.allowed:.2g}")
-        values.add_row(v.name, v.op, str(v.coordinate), str(v.block), *numbers)
-    console.print(values)
-    if len(lines) < len(found.values):
-        console.print(f"{len(found.values) - len(lines)} more values: --all")
-    gap = float((found.outputs - found.wanted).abs().max())
-    console.print(f"at this input: ‖f − N‖ = {gap:.3g}, certified {c.total:.3g}")
-    for name in found.violations:
-        console.print(f"{name} is farther off than the ledger allows", style="red", markup=False)
+        hidden = "–" if b.hidden is None else str(b.hidden)
+        table.add_row(f"{b.block}{' + attention' if b.attention else ''}", hidden, kinds, escape(complete) + more)
+    return table
+
+
+def _allowed(value: float | None) -> str:
+    if value is None:
+        return "–"
+    return "any (ramp)" if value == inf else f"{value:.2g}"
 
 
 def _read(text: str) -> Tensor:

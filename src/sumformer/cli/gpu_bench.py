@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from rich.table import Table
 
-from sumformer.cli.output import console, messages, print_json
+from sumformer.cli.bench_result import report
+from sumformer.cli.output import console
 from sumformer.errors import InputError
 from sumformer.experiments.gpu_bench import Config, draw, run
 
@@ -21,16 +21,7 @@ def gpu_bench(longest: int, out: Path | None, as_json: bool) -> None:
     if not lengths:
         raise InputError(f"--longest: expected at least {config.lengths[0]}, got {longest}")
     config = replace(config, lengths=lengths, long=tuple(n for n in config.long if n <= longest))
-    with messages.status("…") as status:
-        result = run(config, lambda text: status.update(text))
-    if out is not None:
-        out.mkdir(parents=True, exist_ok=True)
-        (out / "bench.json").write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
-        draw(result, out / "bench.png")
-    if as_json:
-        print_json(result)
-    else:
-        show(result)
+    report(lambda tell: run(config, tell), draw, show, out, as_json)
 
 
 def show(result: dict[str, Any]) -> None:
@@ -56,3 +47,9 @@ def show(result: dict[str, Any]) -> None:
         values = ["" if row[key] is None else f"{row[key]:.2f}" for key in kinds]
         ratio.add_row(row["name"], f"{row['n']:,}", *values)
     console.print(ratio)
+    fastest = Table("n", "", "ours", "ms", "best peer", "ms", "peer / ours")
+    for row in result["best"]:
+        for part, found in ((part, found) for part, found in row.items() if part != "n"):
+            cells = (found["ours"], f"{found['ours_ms']:.3f}", found["peer"], f"{found['peer_ms']:.3f}")
+            fastest.add_row(f"{row['n']:,}", part, *cells, f"{found['ratio']:.2f}")
+    console.print(fastest)

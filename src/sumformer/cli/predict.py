@@ -9,6 +9,7 @@ import typer
 
 from sumformer.cli import learning
 from sumformer.cli.output import Json, command, console, print_json
+from sumformer.errors import InputError
 from sumformer.learn.fitted import load_fitted
 from sumformer.learn.reading import read
 from sumformer.learn.sampling import Sampling
@@ -16,6 +17,7 @@ from sumformer.learn.writing import write_predictions
 
 FittedFolder = Annotated[Path, typer.Argument(help="The folder `sumformer fit` wrote.", show_default=False)]
 Out = Annotated[Path, typer.Option("--out", "-o", help="FILE.npz, .safetensors, or .parquet for parquet data.")]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace FILE if it is there already.")]
 
 
 @command
@@ -23,6 +25,7 @@ def predict(
     folder: FittedFolder,
     data: learning.Data,
     out: Out,
+    overwrite: Overwrite = False,
     set_column: learning.SetColumn = "set",
     features: learning.Features = None,
     targets: learning.Targets = None,
@@ -33,6 +36,8 @@ def predict(
     as_json: Json = False,
 ) -> None:
     """Predict targets for DATA with the network in FOLDER; targets in DATA are not looked at."""
+    if out.exists() and not overwrite:
+        raise InputError(f"{out} is there already: --overwrite replaces it, or give another --out")
     how = learning.reading(None, None, set_column, features, targets, Sampling(sets, tokens, dim, box))
     fitted, inputs = load_fitted(folder), read(data, how, targets=False)
     y = fitted.predict(inputs)

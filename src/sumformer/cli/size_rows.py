@@ -1,4 +1,4 @@
-"""One row for each construction and ε: as built where it is, by the exact count formula where it is too large.
+"""One row for each construction and ε: as built where it is, counted by formula where it is too large.
 
 All rows guarantee d_p(f, N) ≤ ε. Sumformers and what is compiled from them bound the supremum, so they are asked for
 sup ‖f − N‖ ≤ ε/(V n width)^{1/p}, which implies it.
@@ -25,6 +25,7 @@ from sumformer.theorems.yun_2020_sparse.theorem_1 import sparse_plan
 
 Row = dict[str, Any]
 Contestant = Callable[[Target, float, float], Row]
+AT_MOST = "token-wise layers, weights and largest weight at most"
 KEYS = ("attention_layers", "feed_forward_layers", "width", "parameters", "largest_weight")
 
 
@@ -69,7 +70,7 @@ def _by_distance(plan: Plan, options: dict[str, Any], f: Target, epsilon: float,
     except RefusedError:
         counted = formula_sizes(plan, f, epsilon, p)
         numbers = {key: getattr(counted, key) for key in KEYS}
-        return {"how": "formula", "note": f"δ = 1/{counted.cells}, largest weight at most", **numbers}
+        return {"how": "formula", "note": f"δ = 1/{counted.cells}, {AT_MOST}", **numbers}
     zero = "zero network" if made.certificate.constants.get("zero") else f"δ = 1/{made.certificate.constants['cells']}"
     return _built(made, zero)
 

@@ -68,7 +68,11 @@ def show(found: list[dict[str, Any]], title: str) -> None:
         table.add_row(row["name"], f"{row['epsilon']:g}", *numbers)
     console.print(table)
     if any(row["how"] == "formula" for row in found):
-        console.print("* too large to build: the theorem's exact count, δ from the certified modulus of f")
+        console.print(
+            "* too large to build: counted by the theorem's formulas for a δ that the certified modulus of f allows. "
+            "Attention layers and width are exact for this δ; token-wise layers and weights are at most so many (their "
+            "read-out layers are estimated from above), and so is the largest weight"
+        )
     refused = {(row["name"], row["note"]): row["epsilon"] for row in found if row["how"] == "refused"}
     for (name, note), epsilon in refused.items():
         console.print(f"{name} refuses ε = {epsilon:g}: {note}", markup=False)

@@ -92,6 +92,12 @@ class CompiledTransformer(SummarisingModule):
         return len(self.ledger["attention"]["means"])
 
     @property
+    def exact_n(self) -> int | None:
+        """Of the head (`ledger["tokens"]`), or of S: power sums of the others are for one n."""
+        head: int | None = self.ledger["tokens"]
+        return self.ideal.exact_n if head is None else head
+
+    @property
     def d(self) -> int:
         return self.read_in.in_features
 

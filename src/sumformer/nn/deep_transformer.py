@@ -43,6 +43,10 @@ class DeepTransformer(PretrainedModule):
         return self.positions is None
 
     @property
+    def exact_n(self) -> int:
+        return self.n
+
+    @property
     def latent_dimension(self) -> int:
         """The width of a token on its way."""
         return self.embedding.d_model
@@ -58,7 +62,7 @@ class DeepTransformer(PretrainedModule):
     def forward(self, x: Tensor, attention_mask: Tensor | None = None) -> Tensor:
         check_tokens("DeepTransformer", x, self.embedding.d_in)
         keep = keep_from_attention_mask("DeepTransformer", x, attention_mask)
-        if keep is not None and not bool(keep.all()):
+        if keep is not None and (torch.compiler.is_compiling() or not bool(keep.all())):
             raise NotSupportedError(f"DeepTransformer: it is a function of exactly {self.n} tokens, without padding")
         if x.shape[1] != self.n:
             raise InputError(f"DeepTransformer: expected n = {self.n} tokens, got {x.shape[1]}")

@@ -140,7 +140,15 @@ class ExpressionSumformer(ExpressionReadings):
         out = [self._psi(piece, state, contracted) for piece in pieces]
         return torch.cat(out, dim=1).to(self.outside)
 
+    def reduced(self, x: Tensor, state: Summary) -> list[Tensor]:
+        """What stands in ψ for each reduction of the expression, inner ones first: (batch, n or 1, its width)."""
+        return self._reduced(x.to(self.inside), state, self._contract(state))
+
     def _psi(self, x: Tensor, state: Summary, contracted: list[Tensor]) -> Tensor:
+        ops, reduced = NetworkOperations(self.inside, x.device), self._reduced(x, state, contracted)
+        return self._program.run(ops, x, None, reduced).expand(*x.shape[:2], self.width)
+
+    def _reduced(self, x: Tensor, state: Summary, contracted: list[Tensor]) -> list[Tensor]:
         ops = NetworkOperations(self.inside, x.device)
         means = self._evaluate(x, contracted)
         count = state.count[:, None, None].to(self.inside)
@@ -160,7 +168,7 @@ class ExpressionSumformer(ExpressionReadings):
                         own = own + factor * own_means[term.product][..., term.series, None]
                 columns.append(_over_tokens(reduction.kind, count, total, own).expand(*x.shape[:2], 1))
             reduced.append(ops.cat(columns))
-        return self._program.run(ops, x, None, reduced).expand(*x.shape[:2], self.width)
+        return reduced
 
     # ---- the mean of each series, contracted with the kernels' coefficients
 

@@ -13,7 +13,7 @@ from math import prod
 import torch
 from torch import Tensor, nn
 
-from sumformer.errors import InputError, ShapeError
+from sumformer.errors import InputError, NotSupportedError, ShapeError
 from sumformer.nn.codes import Code, make_code
 from sumformer.nn.expression_sumformer import ARITHMETICS
 from sumformer.nn.inputs import check_tokens, keep_from_attention_mask
@@ -42,6 +42,15 @@ class GridModule(PretrainedModule, ABC):
         """d', the number of coordinates of Σ."""
         return self._code.latent_dimension
 
+    @property
+    def exact_n(self) -> int | None:
+        return self.n if self._code.exact else None
+
+    @property
+    def n_max(self) -> int:
+        """The most tokens that Σ can count."""
+        return self.n
+
     @abstractmethod
     def value(self, own: Tensor, others: Tensor) -> Tensor:
         """g(x; y_1, …, y_m) for own (rows, 1, d) and others (rows, m, d): (rows, width)."""
@@ -52,6 +61,8 @@ class GridModule(PretrainedModule, ABC):
         keep = keep_from_attention_mask(where, x, attention_mask)
         if keep is None:
             return self._rows(x)
+        if torch.compiler.is_compiling():
+            raise NotSupportedError(f"{where}: a traced graph cannot sort rows by their padding; trace it unmasked")
         out = torch.zeros(*x.shape[:2], self.width, dtype=self.outside, device=x.device)
         counts = keep.sum(1)
         for count in sorted(set(counts.tolist()) - {0}):  # rows with equally many tokens, without their padding
@@ -65,6 +76,8 @@ class GridModule(PretrainedModule, ABC):
     def _rows(self, x: Tensor) -> Tensor:
         if x.shape[1] > self.n:
             raise ShapeError(type(self).__name__, f"at most n = {self.n} tokens, as its code counts", x.shape)
+        if torch.compiler.is_compiling():
+            return self._chunk(x)
         size = max(1, ROWS // (x.shape[1] * max(1, self.latent_dimension)))
         return torch.cat([self._chunk(piece) for piece in torch.split(x, size)])
 
@@ -81,8 +94,7 @@ class GridModule(PretrainedModule, ABC):
         """q(x): (…, d) → (…), the cell's number; per coordinate, how many edges are ≤ x_c, exactly compared."""
         number = torch.zeros(x.shape[:-1], dtype=torch.int64, device=x.device)
         for c, count in enumerate(self.cells):
-            place = torch.searchsorted(self.edges[c].detach(), x[..., c].detach().double().contiguous(), right=True)
-            number = number * count + place
+            number = number * count + _count_below(self.edges[c].detach(), x[..., c].detach().double().contiguous())
         return number
 
     def centre_of(self, number: Tensor) -> Tensor:
@@ -92,3 +104,10 @@ class GridModule(PretrainedModule, ABC):
             columns.insert(0, self.centres[c][number % self.cells[c]])
             number = number // self.cells[c]
         return torch.stack(columns, dim=-1)
+
+
+def _count_below(edges: Tensor, x: Tensor) -> Tensor:
+    """#{e ∈ edges : e ≤ x}; ONNX has no search, so a traced graph compares them all."""
+    if torch.compiler.is_compiling():
+        return (edges <= x.unsqueeze(-1)).sum(-1) if edges.shape[0] else torch.zeros_like(x, dtype=torch.int64)
+    return torch.searchsorted(edges, x, right=True)

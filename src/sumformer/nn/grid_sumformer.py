@@ -57,7 +57,7 @@ class GridSumformer(GridModule):
             tokens = others if part.kind.endswith("_others") else everyone
             values = body.run(ops, own, tokens, reduced).expand(*tokens.shape[:2], part.width)
             reduced.append(_fold(part.kind, values))
-        return self._program.run(ops, own, None, reduced).expand(len(own), 1, self.width)[:, 0]
+        return self._program.run(ops, own, None, reduced).expand(own.shape[0], 1, self.width)[:, 0]
 
     def extra_repr(self) -> str:
         shape = f"ℝ^{{n×{self.d}}} → ℝ^{{n×{self.width}}}, n ≤ {self.n}"

@@ -59,6 +59,10 @@ class LookUpTransformer(PretrainedModule):
     """d': Σ is one integer, as in the proof."""
 
     @property
+    def exact_n(self) -> int:
+        return self.n
+
+    @property
     def d(self) -> int:
         return self.read_in.in_features
 
@@ -66,13 +70,20 @@ class LookUpTransformer(PretrainedModule):
         where = "LookUpTransformer"
         check_tokens(where, x, self.d)
         keep = keep_from_attention_mask(where, x, attention_mask)
-        if (x.shape[1] != self.n) if keep is None else bool((keep.sum(1) != self.n).any()):
-            raise ShapeError(where, f"exactly n = {self.n} tokens, as its table has", x.shape)
+        self._check_count(x, keep)
         padding = None if keep is None else ~keep
         x = self.read_in(zero_padding(x, keep).to(self.inside))
         for block in self.blocks:
             x = block(x, key_padding_mask=padding)
         return zero_padding(self.read_out(x), keep)
+
+    def _check_count(self, x: Tensor, keep: Tensor | None) -> None:
+        """Compiled code cannot raise on the contents of a mask: there the refusal is torch's own assertion."""
+        wanted = f"exactly n = {self.n} tokens, as its table has"
+        if keep is not None and torch.compiler.is_compiling():
+            torch._assert_async((keep.sum(1) == self.n).all(), f"LookUpTransformer: expected {wanted}")
+        elif (x.shape[1] != self.n) if keep is None else bool((keep.sum(1) != self.n).any()):
+            raise ShapeError("LookUpTransformer", wanted, x.shape)
 
     def extra_repr(self) -> str:
         shape = f"ℝ^{{{self.n}×{self.d}}} → ℝ^{{{self.n}×{self.read_out.out_features}}}"

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
-from sumformer.errors import InputError
+from sumformer.errors import InputError, NotSupportedError
 from sumformer.nn.grid_module import GridModule
 
 
@@ -32,7 +32,17 @@ class OpaqueGridSumformer(GridModule):
     def value(self, own: Tensor, others: Tensor) -> Tensor:
         if self._call is None:
             raise InputError(f"only the name {self.function} was saved, not the function: give it, load(…, function=…)")
-        return self._call(torch.cat([own, others], dim=1))[:, 0]
+        everyone = torch.cat([own, others], dim=1)
+        return (self._traced(everyone) if torch.compiler.is_compiling() else self._call(everyone))[:, 0]
+
+    def _traced(self, X: Tensor) -> Tensor:
+        """F within a graph that is compiled or exported, which knows torch's operations only."""
+        try:
+            return self._call(X)  # type: ignore[misc]
+        except RuntimeError as error:
+            raise NotSupportedError(
+                f"{self.function} cannot be traced: it is not made of torch alone ({error})"
+            ) from error
 
     def extra_repr(self) -> str:
         grid = "×".join(str(k) for k in self.cells)

@@ -29,6 +29,11 @@ class Positioned(PretrainedModule):
         return False
 
     @property
+    def exact_n(self) -> int | None:
+        n: int | None = self.network.exact_n
+        return n
+
+    @property
     def arithmetic(self) -> str:
         return str(self.network.arithmetic)
 

@@ -52,6 +52,11 @@ class PretrainedModule(nn.Module):
         """f(PX) = f(X): one output per set instead of one per token."""
         return False
 
+    @property
+    def exact_n(self) -> int | None:
+        """n, for a function of exactly n tokens (padding not counted); None where n is free."""
+        return None
+
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         if not inspect.isabstract(cls):

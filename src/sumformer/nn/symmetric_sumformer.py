@@ -76,6 +76,10 @@ class SymmetricSumformer(SummarisingModule):
         """d': the number of summed features."""
         return len(self.features)
 
+    @property
+    def exact_n(self) -> int:
+        return self.tokens
+
     # ---- φ and Σ
 
     def summarise(self, z: Tensor, weights: Tensor | None = None, attention_mask: Tensor | None = None) -> Summary:

@@ -34,8 +34,16 @@ class TokenStack(TokenWise, ABC):
         return self.layers
 
     @abstractmethod
-    def step(self, z: Tensor, l: Tensor | int) -> Tensor:  # noqa: E741
-        """F_l(z), for one l and all tokens, or an l for each token z (m, d_model)."""
+    def stacked(self) -> tuple[Tensor, ...]:
+        """The weights, layer by layer along the first dimension of each."""
+
+    @abstractmethod
+    def layer(self, z: Tensor, *weights: Tensor) -> Tensor:
+        """F(z) for the weights of one layer."""
+
+    @abstractmethod
+    def step(self, z: Tensor, l: Tensor) -> Tensor:  # noqa: E741
+        """F_l(z), with an l for each token z (m, d_model)."""
 
     @abstractmethod
     def block(self, l: int) -> ResidualBlock:  # noqa: E741
@@ -54,11 +62,23 @@ class TokenStack(TokenWise, ABC):
         """Where wᵀz must lie for each layer of a look-up to act: [start, end)."""
 
     def formula(self, x: Tensor, keep: Tensor | None) -> Tensor:
+        if torch.compiler.is_exporting() and self.layers:
+            return self._scan(x)
         if self.fused and self.layers:
             return self._look_up(x.reshape(-1, self.d_model)).reshape(x.shape)
-        for l in range(self.layers):  # noqa: E741
-            x = x + self.step(x, l)
+        for weights in zip(*self.stacked(), strict=True):
+            x = x + self.layer(x, *weights)
         return x
+
+    def _scan(self, x: Tensor) -> Tensor:
+        """One layer after the other as a loop of the graph, which is then as long for one layer as for thousands."""
+        from torch._higher_order_ops.scan import scan  # a prototype in torch, of use to exporters alone
+
+        def body(z: Tensor, weights: tuple[Tensor, ...]) -> tuple[Tensor, Tensor]:
+            return z + self.layer(z, *weights), z.new_zeros(1)  # nothing is collected along the way
+
+        out, _ = scan(body, x, self.stacked())
+        return out  # type: ignore[no-any-return]
 
     def _look_up(self, z: Tensor) -> Tensor:
         """A layer acts on a token when its interval contains wᵀz: then the next one of a later layer is sought."""
@@ -90,9 +110,14 @@ class ReluStack(TokenStack):
         self.b_1 = nn.Parameter(torch.randn(layers, d_hidden))
         self.W_2 = nn.Parameter(torch.randn(layers, d_model, d_hidden) / d_hidden**0.5)
 
-    def step(self, z: Tensor, l: Tensor | int) -> Tensor:  # noqa: E741
-        if isinstance(l, int):
-            return (z @ self.W_1[l].T + self.b_1[l]).relu() @ self.W_2[l].T
+    def stacked(self) -> tuple[Tensor, ...]:
+        return self.W_1, self.b_1, self.W_2
+
+    def layer(self, z: Tensor, *weights: Tensor) -> Tensor:
+        W_1, b_1, W_2 = weights
+        return (z @ W_1.T + b_1).relu() @ W_2.T
+
+    def step(self, z: Tensor, l: Tensor) -> Tensor:  # noqa: E741
         hidden = (torch.einsum("mrd,md->mr", self.W_1[l], z) + self.b_1[l]).relu()
         return torch.einsum("mdr,mr->md", self.W_2[l], hidden)
 
@@ -129,8 +154,15 @@ class PieceStack(TokenStack):
         self.a = nn.Parameter(torch.tensor([0.0, 1.0, 0.0]).repeat(layers, 1))
         self.b = nn.Parameter(torch.zeros(layers, 3))
 
-    def step(self, z: Tensor, l: Tensor | int) -> Tensor:  # noqa: E741
-        t = z @ self.w_1[l] if isinstance(l, int) else (z * self.w_1[l]).sum(-1)
+    def stacked(self) -> tuple[Tensor, ...]:
+        return self.w_1, self.c, self.a, self.b, self.w_2
+
+    def layer(self, z: Tensor, *weights: Tensor) -> Tensor:
+        w_1, c, a, b, w_2 = weights
+        return three_pieces(z @ w_1, c, a, b).unsqueeze(-1) * w_2
+
+    def step(self, z: Tensor, l: Tensor) -> Tensor:  # noqa: E741
+        t = (z * self.w_1[l]).sum(-1)
         return three_pieces(t, self.c[l], self.a[l], self.b[l]).unsqueeze(-1) * self.w_2[l]
 
     def block(self, l: int) -> ResidualBlock:  # noqa: E741

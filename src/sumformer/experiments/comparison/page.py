@@ -16,11 +16,16 @@ from sumformer.learn.files import write_bytes, write_json
 REPORT_FILE, DATA_FILE = "report.html", "comparison.json"
 
 
+def write_rows(result: dict[str, Any], folder: Path) -> None:
+    """The rows so far, as comparison.json."""
+    folder.mkdir(parents=True, exist_ok=True)
+    write_json(folder / DATA_FILE, result)
+
+
 def write_comparison(result: dict[str, Any], folder: Path, data: str) -> Path:
     """Write both files into `folder`; the page is returned."""
     require_matplotlib()
-    folder.mkdir(parents=True, exist_ok=True)
-    write_json(folder / DATA_FILE, result)
+    write_rows(result, folder)
     with look():
         body = [*_header(result, data), _table(result), _pictures(result)]
     file = folder / REPORT_FILE
@@ -34,7 +39,8 @@ def verdict(result: dict[str, Any]) -> str:
     latent = f" with latent dimension {r['latent']}" if r["latent"] is not None else ""
     tied = [name for name in r["tied"] if name != r["architecture"]]
     others = f"; not told apart from it: {', '.join(tied)}" if tied else ""
-    return f"Use {r['architecture']}{latent} and {r['hidden']} hidden units{others}."
+    use = "Use" if result["status"] == "finished" else f"Of the {len(result['rows'])} finished, use"
+    return f"{use} {r['architecture']}{latent} and {r['hidden']} hidden units{others}."
 
 
 def _header(result: dict[str, Any], data: str) -> list[str]:

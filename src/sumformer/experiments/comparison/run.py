@@ -55,20 +55,44 @@ class Trial:
     by_length: list[dict[str, Any]]
 
 
-def run(sets: Sets, config: Config, progress: Callable[[str], None] = lambda _: None) -> dict[str, Any]:
-    """One row for each architecture, and the recommendation; what could not be tried is listed with the reason."""
+def run(
+    sets: Sets,
+    config: Config,
+    progress: Callable[[str], None] = lambda _: None,
+    keep: Callable[[dict[str, Any]], None] = lambda _: None,
+) -> dict[str, Any]:
+    """One row for each architecture, and the recommendation; what could not be tried is listed with the reason.
+
+    `keep` is given the result so far after each row. Ctrl-C ends the comparison with the rows that are there
+    (`status` "stopped"); with none it is what it always is.
+    """
     shape = shape_of(sets, Standardisation.fit(sets))
     rows: list[dict[str, Any]] = []
     left_out: dict[str, str] = {}
-    for name in config.architectures:
+    for k, name in enumerate(config.architectures):
         try:
             rows.append(_architecture(name, sets, shape, config, progress))
+            if k + 1 < len(config.architectures):
+                missing = dict.fromkeys(config.architectures[k + 1 :], "not finished")
+                keep(_result(sets, config, rows, left_out | missing, "unfinished"))
         except (InputError, TrainingError) as error:
             left_out[name] = str(error)
+        except KeyboardInterrupt:
+            if not rows:
+                raise
+            rest = [other for other in config.architectures[k:] if other != rows[-1]["name"]]
+            return _result(sets, config, rows, left_out | dict.fromkeys(rest, "not finished"), "stopped")
     if not rows:
         raise InputError("compare: no architecture could be trained: " + "; ".join(left_out.values()))
+    return _result(sets, config, rows, left_out, "finished")
+
+
+def _result(
+    sets: Sets, config: Config, rows: list[dict[str, Any]], left_out: dict[str, str], status: str
+) -> dict[str, Any]:
     lengths = "sets of several lengths" if len(set(sets.lengths.tolist())) > 1 else f"sets of {sets.n_max} tokens"
     return {
+        "status": status,
         "config": asdict(config),
         "task": "" if sets.task is None else sets.task.describe(),
         "data": f"{len(sets)} {lengths}, d = {sets.d}",

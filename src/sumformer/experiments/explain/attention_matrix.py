@@ -7,6 +7,7 @@ from torch import Tensor
 from sumformer.errors import NotSupportedError
 from sumformer.nn.compiled_transformer import CompiledTransformer
 from sumformer.nn.linformer_attention import LinformerAttention
+from sumformer.nn.look_up_transformer import LookUpTransformer
 from sumformer.nn.multi_head import MultiHead
 from sumformer.nn.performer_attention import FavorAttention, PerformerAttention
 from sumformer.nn.random_features import positive_features
@@ -32,7 +33,7 @@ def attention_matrix(layer: MultiHead, x: Tensor) -> Tensor:
     raise NotSupportedError(f"no attention matrix is known for {type(layer).__name__}")
 
 
-def stream(network: CompiledTransformer, X: Tensor) -> list[Tensor]:
+def stream(network: CompiledTransformer | LookUpTransformer, X: Tensor) -> list[Tensor]:
     """The residual stream (n, width) before each block and after the last."""
     x = network.read_in(X[None])
     out = [x[0]]

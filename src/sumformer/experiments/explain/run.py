@@ -1,102 +1,69 @@
-"""explain(folder, X): what each block does, which coordinate holds what, and each value beside its ideal."""
+"""explain(folder, X): what each part does, which coordinate holds what, and each value beside its ideal."""
 
 from __future__ import annotations
 
-from collections import Counter
-from dataclasses import dataclass
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from sumformer.errors import NotSupportedError
-from sumformer.experiments.explain.attention_matrix import attention_matrix, stream
-from sumformer.experiments.explain.ideal_values import functional, ideal_values
+from sumformer.errors import InputError, NotSupportedError
+from sumformer.experiments.explain.compiled import explain_compiled
+from sumformer.experiments.explain.explanation import Explanation
+from sumformer.experiments.explain.grid import explain_grid
+from sumformer.experiments.explain.look_up import explain_look_up
+from sumformer.experiments.explain.sums import explain_sums
 from sumformer.nn.compiled_transformer import CompiledTransformer
+from sumformer.nn.deep_transformer import DeepTransformer
+from sumformer.nn.expression_sumformer import ExpressionSumformer
+from sumformer.nn.grid_module import GridModule
+from sumformer.nn.look_up_transformer import LookUpTransformer
+from sumformer.nn.positioned import Positioned
+from sumformer.nn.symmetric_sumformer import SymmetricSumformer
+from sumformer.targets.positions import with_positions
 from sumformer.theorems.construction import Construction, load
 
-
-@dataclass(frozen=True)
-class BlockLine:
-    """One block: hidden units, gadgets by kind, the values complete after it and their coordinates."""
-
-    block: int
-    hidden: int
-    gadgets: dict[str, int]
-    complete: tuple[tuple[str, int], ...]
-    attention: bool
+HOW = "sumformer construct 'x*mean(y)' --epsilon 0.1 --tokens 3 --as transformer --out"
 
 
-@dataclass(frozen=True)
-class ValueLine:
-    """One value at one token: what the stream holds, what it should be, how far it may be off."""
-
-    name: str
-    op: str
-    coordinate: int
-    block: int
-    computed: float
-    ideal: float
-    allowed: float
-
-
-@dataclass(frozen=True)
-class Explanation:
-    """Blocks, values at the first token, outputs beside the target, and the tensors for the pictures."""
-
-    construction: Construction
-    X: Tensor
-    blocks: tuple[BlockLine, ...]
-    values: tuple[ValueLine, ...]
-    outputs: Tensor
-    wanted: Tensor
-    ideal_outputs: Tensor
-    stream: Tensor
-    attention: Tensor
-
-    @property
-    def violations(self) -> list[str]:
-        """Values farther from their ideal than the ledger allows: there must be none."""
-        return [v.name for v in self.values if abs(v.computed - v.ideal) > v.allowed * (1 + 1e-9) + 1e-13]
-
-
-def explain(folder: str | Path, X: Tensor | None = None) -> Explanation:
-    """Run a saved compiled network on X (n, d), by default a few tokens spread over the box."""
-    made = load(folder)
-    network = made.network
-    if not isinstance(network, CompiledTransformer):
-        raise NotSupportedError(
-            f"explain reads compiled networks (construct … --as transformer); this is a {type(network).__name__}"
-        )
-    X = spread(made) if X is None else X.to(torch.float64)
-    made.target.box.check(X[None])
+def explain(
+    folder: str | Path, X: Tensor | None = None, *, function: Callable[[Tensor], Tensor] | None = None
+) -> Explanation:
+    """Run a saved network on X (n, d), by default a few tokens spread over the box; `function` as `load` takes it."""
+    if not Path(folder).is_dir():
+        raise InputError(f"explain: {folder} is not a folder; make one, as with\n  {HOW} {folder}")
+    made = load(folder, function=function)
+    if isinstance(made.network, DeepTransformer):
+        raise NotSupportedError(f"explain: the layers of a {made.certificate.architecture} are shown by {_trace(made)}")
+    X = (spread(made) if X is None else X).to(made.network.outside)
     with torch.no_grad():
-        states = stream(network, X)
-        ideal = ideal_values(network.ledger, X)
-        before = states[network.attention_block]
-        seen = before + network.attention(before[None])[0]
-        lines = [
-            _value(v, ideal, seen if v["op"] == "mean" else states[v["from"]])
-            for v in network.ledger["values"]
-            if v["at"] >= 0
-        ]
-        outputs = torch.stack([functional(f, ideal, X) for f in network.ledger["outputs"]], dim=-1)
-        return Explanation(
-            made,
-            X,
-            tuple(_block(network, k) for k in range(len(network.blocks))),
-            tuple(lines),
-            network(X[None])[0],
-            made.target(X[None])[0],
-            outputs,
-            torch.stack([s[0] for s in states]),
-            attention_matrix(network.attention, before[None]),
-        )
+        made(X[None])  # for its checks of tokens, box and n
+        return _explain(made, X.double())
+
+
+def _explain(made: Construction, X: Tensor) -> Explanation:
+    positioned = isinstance(made.network, Positioned)
+    network: Any = made.network.network if positioned else made.network
+    tokens = with_positions(X[None])[0] if positioned else X
+    match network:
+        case CompiledTransformer():
+            return explain_compiled(made, network, X, tokens)
+        case LookUpTransformer():
+            return explain_look_up(made, network, X)
+        case ExpressionSumformer() | SymmetricSumformer():
+            return explain_sums(made, network, X, tokens)
+        case GridModule():
+            return explain_grid(made, network, X, tokens)
+    raise NotSupportedError(
+        f"explain: nothing is known to say of a {type(network).__name__}; a transformer is explained: {HOW} DIR"
+    )
 
 
 def spread(made: Construction) -> Tensor:
     """A few tokens over the box: as many as the certificate allows, at most 8."""
-    tokens, box = made.target.tokens, made.target.box
+    tokens, box = made.target.tokens, made.target.input_box
     n = tokens.minimum if tokens.exact else min(max(tokens.minimum, 5), tokens.maximum)
     generator = torch.Generator().manual_seed(0)
     unit = torch.rand(n, box.d, generator=generator, dtype=torch.float64)
@@ -105,17 +72,15 @@ def spread(made: Construction) -> Tensor:
     return low + side * unit
 
 
-def _value(value: dict[str, object], ideal: dict[str, Tensor], state: Tensor) -> ValueLine:
-    name, at = str(value["name"]), int(str(value["at"]))
-    computed, wanted = float(state[0, at]), float(ideal[name][0])
-    return ValueLine(name, str(value["op"]), at, int(str(value["from"])), computed, wanted, float(str(value["error"])))
-
-
-def _block(network: CompiledTransformer, k: int) -> BlockLine:
-    kinds: Counter[str] = Counter()
-    for gadget in network.ledger["gadgets"]:
-        kinds[gadget["kind"]] += any(entry["block"] == k for stage in gadget["stages"] for entry in stage)
-    complete = [(v["name"], v["at"]) for v in network.ledger["values"] if v["from"] == k + 1 and v["at"] >= 0]
-    hidden = int(network.blocks[k].feed_forward.d_hidden)  # type: ignore[union-attr, arg-type]
-    counted = {kind: count for kind, count in kinds.items() if count}
-    return BlockLine(k, hidden, counted, tuple(complete), k == network.attention_block)
+def _trace(made: Construction) -> str:
+    """The command that shows a deep network's contextual mapping at work."""
+    constants, d = made.certificate.constants, made.target.input_box.d
+    if constants.get("zero"):
+        return "nothing: it has none, the zero network meets this ε"
+    words = [f"sumformer trace --tokens {constants['n']} --dim {d} --cells {constants['cells']}"]
+    if constants["pattern"] is not None:
+        numbers = [str(v) for key, v in constants["pattern"].items() if key != "type"]
+        words.append(f"--pattern {constants['pattern']['type'].lower()}:{','.join(numbers)}")
+    elif constants["places"] is not None:
+        words.append("--positions")
+    return " ".join(words)

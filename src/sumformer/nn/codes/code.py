@@ -17,6 +17,7 @@ class Code(Protocol):
 
     cells: int
     n: int
+    exact: bool  # for exactly n tokens, not for fewer
 
     @property
     def latent_dimension(self) -> int: ...

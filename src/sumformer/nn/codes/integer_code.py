@@ -13,7 +13,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from sumformer.errors import InputError
+from sumformer.errors import InputError, NotSupportedError
 
 Integers = NDArray[np.object_]
 
@@ -22,6 +22,7 @@ class IntegerCode:
     """Exact integers of any size, as arrays of Python integers (…, 1)."""
 
     latent_dimension = 1
+    exact = False
 
     def __init__(self, cells: int, n: int, base: int) -> None:
         self.cells, self.n, self.base = cells, n, base
@@ -31,10 +32,12 @@ class IntegerCode:
             self._squares.append(self._squares[-1] ** 2)
 
     def encode(self, c: Tensor) -> Integers:
+        _refuse_tracing()
         flat = [self._power(int(k)) for k in c.reshape(-1).tolist()]
         return _objects(flat).reshape(*c.shape, 1)
 
     def sum(self, c: Tensor) -> Integers:
+        _refuse_tracing()
         return _objects([sum(self._power(k) for k in row) for row in c.tolist()])[:, None]
 
     def decode(self, total: Integers, m: int) -> Tensor:
@@ -73,6 +76,14 @@ class IntegerCode:
                 continue
             high, low = divmod(rest, self._squares[level - 1])
             pending += [(high, level - 1, start + 2 ** (level - 1)), (low, level - 1, start)]
+
+
+def _refuse_tracing() -> None:
+    if torch.compiler.is_compiling():
+        raise NotSupportedError(
+            "the code 'integer' counts in Python integers of any size, which a compiled or exported graph has not; "
+            "build the same network with code 'lanes' or 'syndrome': float64, and the same values"
+        )
 
 
 def _objects(values: list[int]) -> Integers:

@@ -9,12 +9,15 @@ import torch
 from torch import Tensor
 
 from sumformer.errors import InputError
+from sumformer.nn.codes.counting import expand
 
 EXACT = 2**53
 
 
 class LaneCode:
     """φ(c) ∈ ℝ^{d'}, one lane not 0."""
+
+    exact = False
 
     def __init__(self, cells: int, n: int, base: int) -> None:
         if base > EXACT:
@@ -37,6 +40,9 @@ class LaneCode:
         return out.scatter_add_(1, c // self.digits, self._value(c))
 
     def decode(self, total: Tensor, m: int) -> Tensor:
+        if torch.compiler.is_compiling():
+            counts = total.round().long().unsqueeze(-1) // self._powers(total.device) % self.base
+            return expand(counts.flatten(1)[:, : self.cells], m)
         row, lane = total.nonzero(as_tuple=True)
         value = total[row, lane].round().long()
         counts = value[:, None].div(self._powers(total.device), rounding_mode="floor") % self.base

@@ -8,12 +8,13 @@ n·q < 2⁵³, so the sum is exact in any order.
 
 from __future__ import annotations
 
-from math import isqrt
+from math import comb, isqrt
 
 import torch
 from torch import Tensor
 
 from sumformer.errors import InputError
+from sumformer.nn.codes.counting import expand
 
 EXACT = 2**53
 SCAN = 2**20  # values of polynomials held at a time
@@ -21,6 +22,8 @@ SCAN = 2**20  # values of polynomials held at a time
 
 class SyndromeCode:
     """φ(c) ∈ {0, …, q − 1}^{n−1}; `decode` takes the Σ of m ≤ n − 1 tokens, the own one removed."""
+
+    exact = True
 
     def __init__(self, cells: int, n: int) -> None:
         self.cells, self.n = cells, n
@@ -46,8 +49,10 @@ class SyndromeCode:
         if m > self.n - 1:
             raise InputError(f"decode: {self.n - 1} power sums determine {self.n - 1} cells, not {m}")
         coefficients = self._polynomial(total.round().long() % self.q, m)
-        size = max(1, SCAN // self.cells)
         table = self._powers(torch.arange(self.cells, device=total.device), m).double().T.contiguous()
+        if torch.compiler.is_compiling():
+            return expand(self._multiplicities(coefficients, table, m), m)
+        size = max(1, SCAN // self.cells)
         pieces = [self._roots(piece, table, m) for piece in torch.split(coefficients, size)]
         return torch.cat(pieces) if pieces else coefficients[:, :m]
 
@@ -60,7 +65,7 @@ class SyndromeCode:
 
     def _polynomial(self, p: Tensor, m: int) -> Tensor:
         """The coefficients of Π_j (z − c_j), z^0 first, mod q: (rows, m + 1)."""
-        e = [torch.ones_like(p[:, 0]) if m else p.new_ones(len(p))]
+        e = [torch.ones_like(p[:, 0]) if m else p.new_ones(p.shape[0])]
         for k in range(1, m + 1):
             signed = [(1 if i % 2 else -1) * (e[k - i] * p[:, i - 1] % self.q) for i in range(1, k + 1)]
             e.append(torch.stack(signed).sum(0) * pow(k, -1, self.q) % self.q)
@@ -80,6 +85,21 @@ class SyndromeCode:
         if not bool((found == m).all()):
             raise InputError(f"decode: this Σ is not the code of {m} cells")
         return torch.repeat_interleave(cell, count).reshape(rows, m)
+
+    def _multiplicities(self, coefficients: Tensor, table: Tensor, m: int) -> Tensor:
+        """(rows, m + 1) → (rows, cells), with no size that depends on the numbers.
+
+        (z − c)ᵏ divides P iff Σ_i C(i, l) a_i c^{i−l} ≡ 0 for all l < k (Hasse's derivatives, in any characteristic).
+        """
+        alive = torch.ones(coefficients.shape[0], self.cells, dtype=torch.bool, device=coefficients.device)
+        count = torch.zeros_like(alive, dtype=torch.int64)
+        for l in range(m):  # noqa: E741
+            binomials = torch.tensor([comb(i, l) % self.q for i in range(l, m + 1)], device=coefficients.device)
+            derivative = coefficients[:, l:] * binomials % self.q
+            values = derivative.double() @ table[: m + 1 - l]  # integers below (m + 1) q² < 2^53: exact
+            alive = alive & ((values * (1 / self.q)).round() * self.q == values)
+            count = count + alive
+        return count
 
     def _multiplicity(self, coefficients: Tensor, root: Tensor, m: int) -> Tensor:
         """How often z − root divides each polynomial: Horner's quotient, again and again while it vanishes."""

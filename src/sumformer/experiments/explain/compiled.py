@@ -1,0 +1,55 @@
+"""A compiled network: the ledger's values in the residual stream beside those of the ideal program."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import torch
+from torch import Tensor
+
+from sumformer.experiments.explain.attention_matrix import attention_matrix, stream
+from sumformer.experiments.explain.explanation import BlockLine, Explanation, ValueLine
+from sumformer.experiments.explain.ideal_values import functional, ideal_values
+from sumformer.nn.compiled_transformer import CompiledTransformer
+from sumformer.theorems.construction import Construction
+
+
+def explain_compiled(made: Construction, network: CompiledTransformer, X: Tensor, tokens: Tensor) -> Explanation:
+    """X as given, and the `tokens` (n, d) that the network sees."""
+    states = stream(network, tokens)
+    ideal = ideal_values(network.ledger, tokens)
+    before = states[network.attention_block]
+    seen = before + network.attention(before[None])[0]
+    lines = [
+        _value(v, ideal, seen if v["op"] == "mean" else states[v["from"]])
+        for v in network.ledger["values"]
+        if v["at"] >= 0
+    ]
+    return Explanation(
+        made,
+        X,
+        tuple(_block(network, k) for k in range(len(network.blocks))),
+        tuple(lines),
+        network(tokens[None])[0],
+        made.target(X[None])[0],
+        torch.stack([functional(f, ideal, tokens) for f in network.ledger["outputs"]], dim=-1),
+        stream=torch.stack([s[0] for s in states]),
+        attention=attention_matrix(network.attention, before[None]),
+        attention_at=network.attention_block,
+    )
+
+
+def _value(value: dict[str, object], ideal: dict[str, Tensor], state: Tensor) -> ValueLine:
+    name, at = str(value["name"]), int(str(value["at"]))
+    computed, wanted = float(state[0, at]), float(ideal[name][0])
+    return ValueLine(name, str(value["op"]), at, int(str(value["from"])), computed, wanted, float(str(value["error"])))
+
+
+def _block(network: CompiledTransformer, k: int) -> BlockLine:
+    kinds: Counter[str] = Counter()
+    for gadget in network.ledger["gadgets"]:
+        kinds[gadget["kind"]] += any(entry["block"] == k for stage in gadget["stages"] for entry in stage)
+    complete = [(v["name"], v["at"]) for v in network.ledger["values"] if v["from"] == k + 1 and v["at"] >= 0]
+    hidden = int(network.blocks[k].feed_forward.d_hidden)  # type: ignore[union-attr, arg-type]
+    counted = {kind: count for kind, count in kinds.items() if count}
+    return BlockLine(k, hidden, counted, tuple(complete), k == network.attention_block)
