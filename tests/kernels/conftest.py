@@ -11,7 +11,7 @@ import numpy
 import pytest
 import torch
 
-from sumformer.kernels import evaluate_expression, feature_sums, products
+from sumformer.kernels import evaluate_expression, feature_sums, products, short_mix
 
 if not torch.cuda.is_available():
     os.environ["TRITON_INTERPRET"] = "1"
@@ -28,8 +28,10 @@ def interpreted(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         pytest.skip("a GPU runs the compiled kernels (tests marked gpu)")
     for module in (products, feature_sums, evaluate_expression):
         monkeypatch.setattr(module, "_interpreted", True)
-    for name, size in (("_ROWS", 16), ("_COLS", 16), ("_PROGRAMS", 4)):
+    for name, size in (("_ROWS", 4), ("_COLS", 16), ("_PROGRAMS", 4), ("_TILE", 16), ("_DEPTH", 16)):
         monkeypatch.setattr(products, name, size)
+    for name, sizes in (("_SMALL", (16, 8, 8, 1, 1)), ("_LARGE", (16, 8, 8, 1, 1)), ("_ROWS", 16), ("_INNER", 32)):
+        monkeypatch.setattr(short_mix, name, sizes)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # the interpreter's own, of NumPy
         yield

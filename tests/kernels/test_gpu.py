@@ -6,7 +6,9 @@ import pytest
 import torch
 
 import sumformer
+from sumformer.kernels import short_mix
 from sumformer.kernels.availability import SWITCH, obstacle
+from sumformer.kernels.layout import Layout
 from sumformer.kernels.prefix_sum import prefix_sum
 from sumformer.kernels.sum_mix import sum_mix
 from sumformer.nn import PolynomialFeatures, SumMixer
@@ -59,6 +61,42 @@ def test_values_and_gradients(dtype, recompute, activation):
     compare(net, exact, torch.randn(3, 3001, 256, device="cuda", dtype=dtype))
 
 
+@pytest.mark.parametrize(("batch", "n"), [(1, 1), (1, 77), (2, 128), (1, 256), (3, 300), (1, 1024)])
+@pytest.mark.parametrize("masked", [False, True])
+def test_few_tokens(batch, n, masked):
+    """Three launches forward; the weights' gradients have another path than those of many tokens."""
+    net, exact = layers(256, torch.float16 if n == 77 else torch.bfloat16, mean=n != 256)
+    x = torch.randn(batch, n, 256, device="cuda", dtype=net.phi.weight.dtype)
+    mask = torch.rand(batch, n, device="cuda") > 0.6 if masked and n > 1 else None
+    assert short_mix.applies(x[0], net.phi.weight, net.from_token.weight, Layout(1, n, n))
+    if mask is not None:
+        x[mask] = float("nan")
+    compare(net, exact, x, key_padding_mask=mask)
+
+
+@pytest.mark.parametrize("d", [100, 136])
+def test_widths_that_fill_no_tile(d):
+    net, exact = layers(d, torch.bfloat16)
+    for n in (50, 3001):
+        compare(net, exact, torch.randn(2, n, d, device="cuda", dtype=torch.bfloat16))
+
+
+def test_nothing_is_compiled_for_a_new_length():
+    from sumformer.kernels import columns_triton, pass_triton, product_triton
+
+    net, _ = layers(256, torch.bfloat16)
+    kernels = [columns_triton.mix_columns, columns_triton.pull_columns, columns_triton.spread_columns]
+    kernels += [product_triton.short_products, product_triton.long_sums, pass_triton.activation_pass]
+    kernels += [pass_triton.sum_tiles]
+
+    def compiled(*lengths: int) -> int:
+        for n in lengths:
+            net(torch.randn(1, n, 256, device="cuda", dtype=torch.bfloat16).requires_grad_()).sum().backward()
+        return sum(len(cache[0]) for kernel in kernels for cache in kernel.device_caches.values())
+
+    assert compiled(256, 1024, 4096) == compiled(1, 7, 128, 255, 257, 1000, 2000, 3333, 16384, 50001)
+
+
 def test_masks_may_hide_nan():
     net, exact = layers(128, torch.bfloat16)
     mask = torch.rand(2, 4000, device="cuda") > 0.6
@@ -92,9 +130,12 @@ def test_autocast():
     y.float().sum().backward()
 
 
-def test_two_runs_agree_bit_for_bit_and_a_graph_replays_them():
+@pytest.mark.parametrize("n", [200, 20000])
+def test_two_runs_agree_bit_for_bit_and_a_graph_replays_them(n):
     net, _ = layers(256, torch.bfloat16)
-    x = torch.randn(1, 20000, 256, device="cuda", dtype=torch.bfloat16)
+    x = torch.randn(1, n, 256, device="cuda", dtype=torch.bfloat16, requires_grad=True)
+    runs = [torch.autograd.grad(net(x).square().sum(), [x, *net.parameters()]) for _ in range(2)]
+    assert all(torch.equal(a, b) for a, b in zip(*runs, strict=True))
     with torch.no_grad():
         first = net(x)
         assert torch.equal(first, net(x))
@@ -113,14 +154,16 @@ def test_compiled_whole_and_once():
         assert relative_error(compiled(x).double(), net(x).double()) <= 1e-2
 
 
-def test_opcheck():
-    net, _ = layers(64, torch.bfloat16)
+@pytest.mark.parametrize("d", [64, 128])
+def test_opcheck(d):
+    net, _ = layers(d, torch.bfloat16)
     weights = [net.phi.weight, net.phi.bias, net.from_token.weight, net.from_token.bias]
     weights += [net.from_sum.weight, net.out.weight, net.out.bias]
-    x = torch.randn(2, 600, 64, device="cuda", dtype=torch.bfloat16, requires_grad=True)
+    x = torch.randn(2, 500, d, device="cuda", dtype=torch.bfloat16, requires_grad=True)
     checks = ("test_schema", "test_autograd_registration", "test_faketensor")
     leaves = [w.detach().requires_grad_() for w in weights]
-    torch.library.opcheck(sum_mix, (x, *leaves, None, None, "gelu", True, True, False), test_utils=checks)
+    for save in (True, False):
+        torch.library.opcheck(sum_mix, (x, *leaves, None, None, "gelu", True, save, False), test_utils=checks)
 
 
 @pytest.mark.parametrize("dtype", ["mixed", "float32", "float64"])

@@ -1,4 +1,4 @@
-"""The four fused products against their twins, in Triton's interpreter."""
+"""The four fused steps against their twins, in Triton's interpreter."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LAYOUTS = {
     "tiles": Layout(2, 32, 64),
     "pack": Layout(4, 0, 50, torch.tensor([0, 7, 7, 40, 50], dtype=torch.int32)),
 }
-DTYPES = {torch.float32: 1e-6, torch.float16: 2e-3, torch.bfloat16: 2e-2}
+DTYPES = {torch.float32: 1e-6, torch.float16: 2e-3}  # the interpreter's product takes bfloat16 for integers
 
 
 def draw(seed: int, *shape: int, dtype: torch.dtype = torch.float32) -> Tensor:
@@ -41,9 +41,24 @@ def test_sums(layout, dtype):
     keep = None if layout.cu_seqlens is not None else draw(9, layout.rows) > -0.5
 
     def run(kind):
-        return [products.sums(x.to(kind), w.to(kind), b.to(kind), "gelu", layout, keep)]
+        return [products.sums(x.to(kind), w.to(kind), b.to(kind), "gelu", layout, keep, 0.5)]
 
     both(run, dtype)
+
+
+@pytest.mark.usefixtures("interpreted")
+@pytest.mark.parametrize("layout", LAYOUTS.values(), ids=LAYOUTS)
+def test_sums_by_a_pass_where_tiles_would_be_empty(layout, monkeypatch):
+    monkeypatch.setattr(products, "in_one_kernel", lambda *_: False)
+    test_sums(layout, torch.float32)
+
+
+@pytest.mark.usefixtures("interpreted")
+def test_short_sequences_are_not_multiplied_in_tiles_of_their_own():
+    x, w = draw(0, 64, 24), draw(1, 40, 24)
+    assert products.in_one_kernel(x, w, Layout(1, 64, 64))
+    assert not products.in_one_kernel(x, w, Layout(32, 2, 64))
+    assert not products.in_one_kernel(x[:, :22].contiguous(), w[:, :22].contiguous(), Layout(1, 64, 64))
 
 
 @pytest.mark.usefixtures("interpreted")
@@ -55,15 +70,16 @@ def test_hidden(layout):
 
 @pytest.mark.usefixtures("interpreted")
 @pytest.mark.parametrize("layout", LAYOUTS.values(), ids=LAYOUTS)
-def test_pull_writes_its_columns_and_no_others(layout):
-    shapes = [(layout.rows, 24), (24, 40), (layout.rows, 40), (layout.sequences, 40)]
+@pytest.mark.parametrize("out_width", [24, 40])
+def test_pull_writes_its_columns_and_no_others(layout, out_width):
+    shapes = [(layout.rows, out_width), (out_width, 40), (layout.rows, 40), (layout.sequences, 40)]
     y, w, g, shift = (draw(i, *s) for i, s in enumerate(shapes))
 
     def run(kind):
         out = torch.full((layout.rows, 48), torch.nan, dtype=kind)
         sums = products.pull(y.to(kind), w.to(kind), g.to(kind), shift.to(kind), "tanh", layout, out[:, :40])
         assert out[:, 40:].isnan().all()
-        return out[:, :40], sums
+        return out[:, :40], *sums
 
     both(run, torch.float32)
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from sumformer.kernels import sum_mix as module
+from sumformer.kernels import mix
 from sumformer.kernels.activations import NAMES, slope, value
 from sumformer.kernels.layout import Layout
 from sumformer.kernels.sum_mix import sum_mix
@@ -55,7 +55,7 @@ def test_the_operator_is_the_layer(activation, mean):
 @pytest.mark.parametrize("piece", [8, 21, 30, 1000])
 def test_pieces_do_not_show(piece, monkeypatch):
     """Longer than a sequence, shorter than one, whole."""
-    monkeypatch.setattr(module, "PIECE", piece)
+    monkeypatch.setattr(mix, "PIECE", piece)
     mask = torch.rand(3, 21, generator=torch.Generator().manual_seed(3)) > 0.7
     assert_same(layer(), layer(recompute=True), tokens(3), key_padding_mask=mask)
 
@@ -71,15 +71,30 @@ def test_a_pack_with_an_empty_sequence():
     assert_same(layer(), layer(recompute=True), tokens(1, 50), cu_seqlens=CU, max_seqlen=33)
 
 
+def test_the_layer_calls_what_the_operator_runs():
+    net, x = layer(recompute=True), tokens().requires_grad_()
+    arguments = (*weights(net), None, None, "gelu", True, True, True)
+    wanted = sum_mix(x, *arguments)[0]
+    with torch.no_grad():
+        assert torch.equal(net(x), wanted)
+    y = net(x)
+    assert torch.equal(y, wanted)
+    for g, w in zip(gradients(y, [x, *weights(net)]), gradients(wanted, [x, *weights(net)]), strict=True):
+        assert torch.equal(g, w)
+    (once,) = torch.autograd.grad(net(x).sum(), x, create_graph=True)
+    with pytest.raises(RuntimeError, match="no autograd formula"):
+        torch.autograd.grad(once.sum(), x)
+
+
 def test_without_recompute_the_kept_values_are_used():
     net, x = layer(), tokens().requires_grad_()
-    y, total, g, h = sum_mix(x, *weights(net), None, None, "gelu", True, True, False)
+    y, total, _, g, h = sum_mix(x, *weights(net), None, None, "gelu", True, True, False)
     assert g.shape == h.shape == (42, D)
     assert total.dtype == torch.float64
     wanted = net(x)
     for g, w in zip(gradients(y, [x, *weights(net)]), gradients(wanted, [x, *weights(net)]), strict=True):
         assert relative_error(g, w) <= 1e-12
-    assert sum_mix(x, *weights(net), None, None, "gelu", True, False, False)[2].shape == (0, D)
+    assert sum_mix(x, *weights(net), None, None, "gelu", True, False, False)[3].shape == (0, D)
 
 
 @pytest.mark.parametrize("recompute", [False, True])

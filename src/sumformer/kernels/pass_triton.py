@@ -1,11 +1,11 @@
 """v = f(g) over the rows of a product g, with the column sums of v over each sequence taken on the way.
 
 WHAT = 0   v = σ(z),             z = g + shift[sequence]
-WHAT = 1   v = y · σ′(z)
+WHAT = 1   v = y · σ′(z)         BESIDE: and the column sums of `beside`
 WHAT = 2   v = σ′(z) · scale[sequence]
 
-Each tile belongs to one sequence. Its sums are one row of `partial`; `sum_tiles` adds these rows in an order that
-depends on the number of tiles alone: no atomics.
+Each tile belongs to one sequence. Its sums are one row of `partial` (those of `beside` behind them); `sum_tiles` adds
+these rows in an order that depends on the number of tiles alone: no atomics. Nothing is compiled for a length.
 """
 # mypy: ignore-errors
 # ruff: noqa: ANN001, ANN201
@@ -17,34 +17,12 @@ import triton.language as tl
 
 from sumformer.kernels.activations_triton import slope, value
 
+LENGTHS = ["length", "tiles_per_sequence", "tile_rows", "keep"]
+
 
 @triton.jit
-def activation_pass(
-    g,
-    y,
-    out,
-    out_stride,
-    shift,
-    shift_stride,
-    scale,
-    keep,
-    partial,
-    tiles,
-    length,
-    tiles_per_sequence,
-    tile_rows,
-    width,
-    WHAT: tl.constexpr,
-    ACT: tl.constexpr,
-    STORE: tl.constexpr,
-    SUMS: tl.constexpr,
-    MASKED: tl.constexpr,
-    PACKED: tl.constexpr,
-    ROWS: tl.constexpr,
-    COLS: tl.constexpr,
-):
-    tile = tl.program_id(0)
-    cols = tl.program_id(1) * COLS + tl.arange(0, COLS)
+def place_of(tile, tiles, length, tiles_per_sequence, tile_rows, PACKED: tl.constexpr):
+    """First row, end and sequence of a tile."""
     if PACKED:
         first = tl.load(tiles + 3 * tile)
         end = tl.load(tiles + 3 * tile + 1)
@@ -53,38 +31,86 @@ def activation_pass(
         sequence = tile // tiles_per_sequence
         first = sequence * length + (tile % tiles_per_sequence) * tile_rows
         end = sequence * length + length
-    end = tl.minimum(end, first + tile_rows)
+    return first, tl.minimum(end, first + tile_rows), sequence
+
+
+@triton.jit(do_not_specialize=LENGTHS)
+def activation_pass(
+    g,
+    y,
+    beside,
+    out,
+    out_stride,
+    shift,
+    shift_stride,
+    scale,
+    keep,
+    partial,
+    partial_stride,
+    tiles,
+    length,
+    tiles_per_sequence,
+    tile_rows,
+    width,
+    WHAT: tl.constexpr,
+    ACT: tl.constexpr,
+    FAST: tl.constexpr,
+    STORE: tl.constexpr,
+    SUMS: tl.constexpr,
+    BESIDE: tl.constexpr,
+    MASKED: tl.constexpr,
+    PACKED: tl.constexpr,
+    ROWS: tl.constexpr,
+    COLS: tl.constexpr,
+    STAGES: tl.constexpr,
+):
+    """A tile goes by in steps of ROWS rows; STAGES of them are on their way at a time."""
+    tile = tl.program_id(0)
+    cols = tl.program_id(1) * COLS + tl.arange(0, COLS)
+    first, end, sequence = place_of(tile, tiles, length, tiles_per_sequence, tile_rows, PACKED)
+    height = end - first
     narrow = cols < width
     added = tl.load(shift + sequence * shift_stride + cols, mask=narrow, other=0.0).to(tl.float32)[None, :]
     if WHAT == 2:
         factor = tl.load(scale + sequence * width + cols, mask=narrow, other=0.0).to(tl.float32)[None, :]
+    begin = first.to(tl.int64)
+    g += begin * width
+    y += begin * width
+    beside += begin * width
+    out += begin * out_stride
     acc = tl.zeros((ROWS, COLS), dtype=tl.float32)
-    for start in range(first, end, ROWS):
+    more = tl.zeros((ROWS, COLS), dtype=tl.float32)
+    for start in tl.range(0, height, ROWS, num_stages=STAGES):
         rows = start + tl.arange(0, ROWS)
-        real = rows < end
+        real = rows < height
         inside = real[:, None] & narrow[None, :]
-        place = rows.to(tl.int64)[:, None] * width + cols[None, :]
+        place = rows[:, None] * width + cols[None, :]
         z = tl.load(g + place, mask=inside, other=0.0).to(tl.float32) + added
+        if BESIDE:
+            more += tl.load(beside + place, mask=inside, other=0.0).to(tl.float32)
         if WHAT == 0:
-            v = value(z, ACT)
+            v = value(z, ACT, FAST)
         elif WHAT == 1:
-            v = tl.load(y + place, mask=inside, other=0.0).to(tl.float32) * slope(z, ACT)
+            v = tl.load(y + place, mask=inside, other=0.0).to(tl.float32) * slope(z, ACT, FAST)
         else:
-            v = slope(z, ACT) * factor
+            v = slope(z, ACT, FAST) * factor
         if MASKED:
-            real = tl.load(keep + rows, mask=real, other=0) != 0
-        if SUMS or MASKED:
+            real = tl.load(keep + first + rows, mask=real, other=0) != 0
+        if MASKED or (SUMS and WHAT != 1):
             v = tl.where(real[:, None], v, 0.0)
         if SUMS:
             acc += v
         if STORE:
-            target = out + rows.to(tl.int64)[:, None] * out_stride + cols[None, :]
+            target = out + rows[:, None] * out_stride + cols[None, :]
             tl.store(target, v.to(out.dtype.element_ty), mask=inside)
+    row = partial + tile.to(tl.int64) * partial_stride + cols
     if SUMS:
-        tl.store(partial + tile.to(tl.int64) * width + cols, tl.sum(acc, axis=0), mask=narrow)
+        tl.store(row, tl.sum(acc, axis=0), mask=narrow)
+    if BESIDE:
+        tl.store(row + width, tl.sum(more, axis=0), mask=narrow)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["tiles_per_sequence"])
 def sum_tiles(
     partial,
     total,

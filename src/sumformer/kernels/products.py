@@ -1,14 +1,14 @@
 """The four steps of the mixing layer that are more than a matrix product; X (rows, d), one row per token.
 
-sums      Σ_s   = Σ_{k in s} σ(W x_k + b)                        φ(X) is never written
+sums      Σ_s   = Σ_{k in s} σ(W x_k + b)                        φ(X) is never written, nor is W x
 hidden    h_i   = σ(g_i + shift_s),  g_i = W x_i                 g comes back where asked for
-pull      a_i   = (Wᵀ y_i) · σ′(g_i + shift_s),  and Σ_{i in s} a_i
+pull      a_i   = (Wᵀ y_i) · σ′(g_i + shift_s),  Σ_{i in s} a_i and Σ_i y_i
 spread    p_i   = σ′(W x_i + b) · scale_s,  and Σ_{i in s} p_i   the gradient of `sums`
 
-The product is cuBLAS's, the rest one pass of a Triton kernel over it. (One Triton kernel for both was measured on an
-H200, 65,536 × 1024 in bfloat16: 0.41 ms for `sums`, where a cuBLAS product takes 0.21: nothing hides the activation
-there, and the layer came out at 1.7 times its three products.) Each step has a naive twin in torch: what runs without
-Triton, and what the kernels are tested against.
+`sums` is one kernel: product, σ, mask and column sum (`product_triton`). In the others the product is cuBLAS's and the
+rest one pass over it (`pass_triton`): their results are written in any case, and on an H200 one kernel for both was
+no faster (16,384 × 1024, bfloat16, in µs: 94 for `pull`, where the product takes 51 and the pass 45). Each step has a
+naive twin in torch: what runs without Triton, and what the kernels are tested against.
 """
 
 from __future__ import annotations
@@ -21,15 +21,30 @@ from sumformer.kernels import activations
 from sumformer.kernels.availability import runs_on
 from sumformer.kernels.layout import Layout
 
-_ROWS, _COLS = 32, 128
-"""What of a tile a program holds at a time; measured on an H200, nothing is tuned at run time."""
+_ROWS, _COLS, _STAGES = 16, 128, 3
+"""What of a tile a program of the pass holds at a time; measured on an H200, nothing is tuned at run time."""
 _PROGRAMS, _LONGEST = 2048, 512
+_TILE, _DEPTH = 128, 64
+"""Rows and columns of a tile of the product, and how deep a step of it is."""
 _interpreted = False  # tests of the kernels on a CPU set this, together with TRITON_INTERPRET=1
 
 
 def fused(x: Tensor) -> bool:
-    """The pass runs as a kernel; float64 is left to torch."""
+    """The kernels run; float64 is left to torch."""
     return x.dtype != torch.float64 and (_interpreted or runs_on(x))
+
+
+def half(x: Tensor) -> bool:
+    """What σ is rounded to: a fast σ does."""
+    return x.dtype in (torch.bfloat16, torch.float16)
+
+
+def in_one_kernel(x: Tensor, w: Tensor, layout: Layout) -> bool:
+    """The product's tiles can be summed as they come: operands the accelerator can address, tiles mostly full."""
+    aligned = x.shape[1] * x.element_size() % 16 == 0 and x.data_ptr() % 16 == 0 and w.data_ptr() % 16 == 0
+    full = 4 * layout.tile_count(_TILE) * _TILE <= 5 * max(layout.rows, 4 * _TILE)
+    plain = x.is_contiguous() and w.is_contiguous() and layout.rows > 0
+    return fused(x) and (half(x) or _interpreted) and plain and aligned and full
 
 
 def sums(
@@ -39,7 +54,42 @@ def sums(
     if not fused(x):
         features = activations.value(name, linear(x, w, b))
         return factor * layout.sums(features if keep is None else torch.where(keep.reshape(-1, 1), features, 0))
-    return _pass(0, linear(x, w), name, layout, b, keep=keep, sums=True, factor=factor)
+    if not in_one_kernel(x, w, layout):
+        return _pass(0, linear(x, w), name, layout, b, keep=keep, sums=True, factor=factor)
+    from triton.tools.tensor_descriptor import TensorDescriptor
+
+    from sumformer.kernels.product_triton import long_sums
+
+    width, packed = w.shape[0], layout.cu_seqlens is not None
+    count, per_sequence = layout.tile_count(_TILE), layout.tiles_per_sequence(_TILE)
+    table, ends = layout.tile_table(_TILE) if packed else (x, x)
+    partial = x.new_empty(count, width, dtype=torch.float32)
+    programs = 2 * _multiprocessors(x)
+    long_sums[(min(programs, count * ((width + _TILE - 1) // _TILE)),)](
+        TensorDescriptor.from_tensor(x, [_TILE, _DEPTH]),
+        TensorDescriptor.from_tensor(w, [_TILE, _DEPTH]),
+        b,
+        x if keep is None else keep,
+        partial,
+        table,
+        layout.length,
+        per_sequence,
+        count,
+        width,
+        x.shape[1],
+        ACT=activations.NAMES.index(name),
+        FAST=half(x),
+        MASKED=keep is not None,
+        PACKED=packed,
+        PRECISION="tf32" if half(x) else "ieee",
+        BM=_TILE,
+        BN=_TILE,
+        BK=_DEPTH,
+        GROUP=8,
+        num_stages=3,
+        num_warps=4,
+    )
+    return _total(partial, layout, per_sequence, ends, factor)
 
 
 def hidden(x: Tensor, w: Tensor, shift: Tensor, name: str, layout: Layout, save: bool) -> tuple[Tensor, Tensor | None]:
@@ -53,13 +103,20 @@ def hidden(x: Tensor, w: Tensor, shift: Tensor, name: str, layout: Layout, save:
     return out, g if save else None
 
 
-def pull(y: Tensor, w: Tensor, g: Tensor, shift: Tensor, name: str, layout: Layout, out: Tensor) -> Tensor:
-    """a goes to `out` (rows, m), a view whose rows may be longer; the sums (sequences, m) come back."""
+def pull(
+    y: Tensor, w: Tensor, g: Tensor, shift: Tensor, name: str, layout: Layout, out: Tensor
+) -> tuple[Tensor, Tensor]:
+    """a goes to `out` (rows, m), a view whose rows may be longer; (sequences, m) and Σ y come back."""
     if not fused(y):
         a = (y @ w) * activations.slope(name, g + layout.to_rows(shift).to(y.dtype))
         out.copy_(a)
-        return layout.sums(a)
-    return _pass(1, g, name, layout, shift, y=y @ w, out=out, sums=True)
+        return layout.sums(a), y.sum(0, dtype=torch.promote_types(y.dtype, torch.float32))
+    beside = y if y.shape[1] == w.shape[1] else None
+    found = _pass(1, g, name, layout, shift, y=y @ w, beside=beside, out=out, sums=True)
+    if beside is None:
+        return found, y.sum(0, dtype=torch.float32)
+    reached, summed = found[:, : w.shape[1]], found[:, w.shape[1] :]
+    return reached.contiguous(), summed[0] if summed.shape[0] == 1 else summed.sum(0)
 
 
 def spread(
@@ -81,23 +138,26 @@ def _pass(
     layout: Layout,
     shift: Tensor,
     y: Tensor | None = None,
+    beside: Tensor | None = None,
     scale: Tensor | None = None,
     keep: Tensor | None = None,
     out: Tensor | None = None,
     sums: bool = False,
     factor: float = 1.0,
 ) -> Tensor:
-    """The sums (sequences, m), or something empty where none are asked for."""
-    from sumformer.kernels.pass_triton import activation_pass, sum_tiles
+    """The sums (sequences, m), or (sequences, 2m) with those of `beside`; something empty where none are asked for."""
+    from sumformer.kernels.pass_triton import activation_pass
 
     width, packed = g.shape[1], layout.cu_seqlens is not None
     tile = _tile(g)
     count, per_sequence = layout.tile_count(tile), layout.tiles_per_sequence(tile)
     table, ends = layout.tile_table(tile) if packed else (g, g)
-    partial = g.new_empty(count if sums else 0, width, dtype=torch.float32)
+    summed = width * (0 if not sums else 1 if beside is None else 2)
+    partial = g.new_empty(count if sums else 0, summed, dtype=torch.float32)
     activation_pass[(count, (width + _COLS - 1) // _COLS)](
         g,
         g if y is None else y,
+        g if beside is None else beside,
         g if out is None else out,
         width if out is None else out.stride(0),
         shift,
@@ -105,6 +165,7 @@ def _pass(
         g if scale is None else scale.contiguous(),
         g if keep is None else keep,
         partial,
+        summed,
         table,
         layout.length,
         per_sequence,
@@ -112,23 +173,36 @@ def _pass(
         width,
         WHAT=what,
         ACT=activations.NAMES.index(name),
+        FAST=half(g),
         STORE=out is not None,
         SUMS=sums,
+        BESIDE=beside is not None,
         MASKED=keep is not None,
         PACKED=packed,
         ROWS=_ROWS,
         COLS=_COLS,
+        STAGES=_STAGES,
         num_warps=4,
     )
-    if not sums:
-        return partial
-    total = g.new_empty(layout.sequences, width, dtype=torch.float32)
-    grid = (layout.sequences, (width + 31) // 32)
-    sum_tiles[grid](partial, total, ends, per_sequence, width, factor, PACKED=packed, ROWS=64, COLS=32, num_warps=4)
+    return _total(partial, layout, per_sequence, ends, factor) if sums else partial
+
+
+def _total(partial: Tensor, layout: Layout, per_sequence: int, ends: Tensor, factor: float) -> Tensor:
+    """(tiles, m) → (sequences, m)."""
+    from sumformer.kernels.pass_triton import sum_tiles
+
+    width, packed = partial.shape[1], layout.cu_seqlens is not None
+    total = partial.new_empty(layout.sequences, width)
+    grid = (layout.sequences, (width + 15) // 16)
+    sum_tiles[grid](partial, total, ends, per_sequence, width, factor, PACKED=packed, ROWS=128, COLS=16, num_warps=4)
     return total
 
 
 def _tile(g: Tensor) -> int:
     """Rows of a tile, a power of two: about _PROGRAMS programs share the work. It follows from the shape alone."""
     wanted = g.shape[0] * ((g.shape[1] + _COLS - 1) // _COLS) // _PROGRAMS
-    return max(_ROWS, min(_LONGEST, 1 << max(wanted, 1).bit_length() - 1))
+    return max(4 * _ROWS, min(_LONGEST, 1 << max(wanted, 1).bit_length() - 1))
+
+
+def _multiprocessors(x: Tensor) -> int:
+    return torch.cuda.get_device_properties(x.device).multi_processor_count if x.is_cuda else 2

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from sumformer.kernels.availability import runs_on
-from sumformer.kernels.sum_mix import sum_mix
+from sumformer.kernels.sum_mix import mixed
 from sumformer.nn.inputs import check_tokens, keep_from_key_padding_mask, zero_padding
 from sumformer.nn.layer import Layer, check_positive
 from sumformer.nn.mlp import activation_module
@@ -25,9 +25,6 @@ class SumMixer(FeatureSum, Layer):
     precision on a GPU the formula runs as one operator that never writes φ(X). `recompute` keeps nothing but x and Σ
     for the gradient, on any device: two products more, and memory beside x, y and their gradients that does not grow.
     """
-
-    fewest_tokens = 4096
-    """Below, eager code is bound by its launches, and torch's own operators have fewer of them to prepare."""
 
     def __init__(
         self,
@@ -72,27 +69,23 @@ class SumMixer(FeatureSum, Layer):
         return self._mix(x, None, segments.cu_seqlens)
 
     def _fused(self, x: Tensor) -> bool:
-        """The operator applies: it has no dropout, and below its sizes it gains nothing."""
+        """The operator applies: it has no dropout."""
         if self.training and self.dropout:
             return False
         if self.recompute:
             return True
-        enough = torch.compiler.is_compiling() or x.shape[0] * x.shape[1] >= self.fewest_tokens
-        return x.is_cuda and enough and self._dtype(x) in (torch.bfloat16, torch.float16) and runs_on(x)
+        return x.is_cuda and self._dtype(x) in (torch.bfloat16, torch.float16) and runs_on(x)
 
     def _dtype(self, x: Tensor) -> torch.dtype:
         kind = x.device.type
         return torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else x.dtype
 
     def _mix(self, x: Tensor, keep: Tensor | None, cu_seqlens: Tensor | None) -> Tensor:
-        weights = (
-            *(self.phi.weight, self.phi.bias, self.from_token.weight, self.from_token.bias),
-            *(self.from_sum.weight, self.out.weight, self.out.bias),
-        )
+        phi, token, out = self.phi, self.from_token, self.out
+        weights = (phi.weight, phi.bias, token.weight, token.bias, self.from_sum.weight, out.weight, out.bias)
         dtype, save = self._dtype(x), torch.is_grad_enabled()
-        tensors = [t.to(dtype) for t in (x.contiguous(), *weights)]
-        out: Tensor = sum_mix(*tensors, keep, cu_seqlens, self.activation, self.mean, save, self.recompute)[0]
-        return out
+        tensors = [t if t.dtype == dtype else t.to(dtype) for t in (x.contiguous(), *weights)]
+        return mixed(*tensors, keep, cu_seqlens, self.activation, self.mean, save, self.recompute)
 
     def features(self, x: Tensor) -> Tensor:
         out: Tensor = self.sigma(self.phi(x))

@@ -26,7 +26,7 @@ class Config:
     """One sequence, bfloat16."""
 
     d: int = 1024
-    lengths: tuple[int, ...] = (256, 1024, 4096, 16384, 65536, 262144)
+    lengths: tuple[int, ...] = (64, 256, 1024, 4096, 16384, 65536, 262144)
     long: tuple[int, ...] = (2**20, 2**22)
     """Lengths for ours alone, forward + backward."""
     limit_ms: float = 250.0
@@ -38,26 +38,28 @@ OURS = {"SumMixer, eager": "0", "SumMixer, compiled": "0", "SumMixer, fused": "1
 
 
 def run(config: Config, progress: Callable[[str], None] = lambda _: None) -> dict[str, Any]:
-    """Machine, floors, one row per contestant and n, ratios."""
-    progress("floors")
-    result: dict[str, Any] = {"machine": machine(), "config": asdict(config), "dtype": "bfloat16", "rows": []}
-    floors = {n: floor(n, config.d) for n in config.lengths}
-    result["floors"] = [{"n": n, **times} for n, times in floors.items()]
-    for name, make in contestants().items():
-        with switched(OURS.get(name, "1")):
-            torch.manual_seed(0)
-            module = make(config.d)
-            for n in config.lengths:
-                progress(f"{name}, n = {n:,}")
-                result["rows"].append({"name": name, "n": n} | measure(module, n, config))
+    """Machine, floors, one row per contestant and n, ratios; at each n the floor and everybody in turn."""
+    result: dict[str, Any] = {"machine": machine(), "config": asdict(config), "dtype": "bfloat16", "floors": []}
+    made: dict[str, nn.Module] = {}
+    rows: dict[str, list[dict[str, Any]]] = {name: [] for name in contestants()}
+    for n in config.lengths:
+        progress(f"floor, n = {n:,}")
+        result["floors"].append({"n": n} | floor(n, config.d))
+        for name, make in contestants().items():
+            progress(f"{name}, n = {n:,}")
+            with switched(OURS.get(name, "1")):
+                torch.manual_seed(0)
+                made[name] = made[name] if name in made else make(config.d)
+                rows[name].append({"name": name, "n": n} | measure(made[name], n, config))
     for n in config.long:
         for name in ("SumMixer, fused", "SumMixer, recompute"):
             if name == "SumMixer, fused" and n > 2**20:
                 continue
             progress(f"{name}, n = {n:,}")
-            module = contestants()[name](config.d)
-            result["rows"].append({"name": name, "n": n} | measure(module, n, config, repeats=3, graphs=False))
-    result["ratios"] = ratios(result["rows"], floors)
+            rows[name].append({"name": name, "n": n} | measure(made[name], n, config, repeats=3, graphs=False))
+    result["rows"] = [row for found in rows.values() for row in found]
+    result["ratios"] = ratios(result["rows"], {row["n"]: row for row in result["floors"]})
+    result["best"] = best(result["rows"])
     return result
 
 
@@ -115,7 +117,7 @@ def floor(n: int, d: int) -> dict[str, float | None]:
     return times | {"step_ms": milliseconds(step), "step_graph_ms": replayed(step)}
 
 
-def ratios(rows: list[dict[str, Any]], floors: dict[int, dict[str, float | None]]) -> list[dict[str, Any]]:
+def ratios(rows: list[dict[str, Any]], floors: dict[int, dict[str, Any]]) -> list[dict[str, Any]]:
     """For each of our rows: over the floor, and best peer over it (above 1: ours is faster)."""
     out = []
     for row in (r for r in rows if r["name"].startswith("SumMixer") and r["n"] in floors):
@@ -127,6 +129,25 @@ def ratios(rows: list[dict[str, Any]], floors: dict[int, dict[str, float | None]
             for peer in ("SDPA", "linear attention, compiled"):
                 other = next((_time(r, part) for r in rows if r["name"] == peer and r["n"] == row["n"]), None)
                 found[f"{part}_{peer}_over_ours"] = None if mine is None or other is None else other / mine
+        out.append(found)
+    return out
+
+
+def best(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """For each n: the fastest of ours and of the peers, replayed and as launched, and peer over ours."""
+    out = []
+    for n in dict.fromkeys(row["n"] for row in rows if not row["name"].startswith("SumMixer")):
+        found: dict[str, Any] = {"n": n}
+        for part in ("forward", "step", "forward launched", "step launched"):
+            name, launched = part.split()[0], part.endswith("launched")
+            times: list[list[tuple[float, str]]] = [[], []]
+            for row in (r for r in rows if r["n"] == n):
+                time = row[f"{name}_ms"] if launched else _time(row, name)
+                if time is not None:
+                    times[not row["name"].startswith("SumMixer")].append((time, row["name"]))
+            if times[0] and times[1]:
+                (mine, us), (theirs, peer) = min(times[0]), min(times[1])
+                found[part] = {"ours": us, "ours_ms": mine, "peer": peer, "peer_ms": theirs, "ratio": theirs / mine}
         out.append(found)
     return out
 

@@ -25,7 +25,7 @@ def milliseconds(call: Callable[[], object], repeats: int = 10, warm: int = 2) -
     return median(times)
 
 
-def replayed(call: Callable[[], object], repeats: int = 10) -> float | None:
+def replayed(call: Callable[[], object], repeats: int = 30) -> float | None:
     """The same for the captured graph; None where it cannot be captured."""
     stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]
     stream.wait_stream(torch.cuda.current_stream())

@@ -1,0 +1,209 @@
+"""What `sum_mix` runs, forward and backward, over all tokens at once or over pieces of PIECE.
+
+g_i = W_x x_i,  h_i = σ(g_i + shift_s),  shift_s = W_s Σ_s + b,  y_i = W_o h_i + b_o
+a_i = (W_oᵀ dy_i) · σ′(g_i + shift_s),  reached_s = Σ_{i in s} a_i,  scale_s = W_sᵀ reached_s  (over its count: mean)
+p_i = σ′(W_φ x_i + b_φ) · scale_s,  ∂x_i = W_xᵀ a_i + W_φᵀ p_i
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch.nn.functional import linear
+
+from sumformer.kernels import short_mix
+from sumformer.kernels.layout import Layout
+from sumformer.kernels.products import fused, half, hidden, in_one_kernel, pull, spread, sums
+
+PIECE = 2**16
+
+
+def forward(
+    x: Tensor,
+    w_phi: Tensor,
+    b_phi: Tensor,
+    w_x: Tensor,
+    b_x: Tensor,
+    w_s: Tensor,
+    w_o: Tensor,
+    b_o: Tensor,
+    keep: Tensor | None,
+    cu_seqlens: Tensor | None,
+    activation: str,
+    mean: bool,
+    save: bool,
+    recompute: bool,
+) -> tuple[Tensor, Tensor, Tensor, Tensor | None, Tensor | None]:
+    """y (batch, n, d), Σ (sequences, d'), W_s Σ + b (sequences, d) and, where they are kept, g and h (rows, d)."""
+    layout, rows = Layout.of(x, cu_seqlens), x.flatten(0, 1)
+    g = h = None
+    if not recompute and short_mix.applies(rows, w_phi, w_x, layout):
+        total, shift, g, h = short_mix.forward(
+            *(rows, w_phi, b_phi, w_x, b_x, w_s, keep, layout, activation, mean, save)
+        )
+        out = torch.addmm(b_o, h, w_o.t())
+    else:
+        out = x.new_empty(rows.shape[0], w_o.shape[0])
+        total = _mean_or_sum(rows, w_phi, b_phi, activation, layout, keep, mean)
+        shift = _shift(total, w_s, b_x)
+        for place, sequences, part in layout.pieces(PIECE if recompute else rows.shape[0]):
+            h, g = hidden(rows[place], w_x, shift[sequences], activation, part, save and not recompute)
+            torch.addmm(b_o, h, w_o.t(), out=out[place])
+    kept = (g, h) if save and not recompute else (None, None)
+    return out.view(x.shape[0], x.shape[1], w_o.shape[0]), total, shift, *kept
+
+
+def gradients(
+    grad: Tensor,
+    x: Tensor,
+    total: Tensor,
+    shift: Tensor,
+    g: Tensor | None,
+    h: Tensor | None,
+    w_phi: Tensor,
+    b_phi: Tensor,
+    w_x: Tensor,
+    b_x: Tensor,
+    w_s: Tensor,
+    w_o: Tensor,
+    keep: Tensor | None,
+    cu_seqlens: Tensor | None,
+    activation: str,
+    mean: bool,
+    recompute: bool,
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
+    """The gradients of x, W_φ, b_φ, W_x, b_x, W_s, W_o, b_o."""
+    layout, rows, dy = Layout.of(x, cu_seqlens), x.flatten(0, 1), grad.flatten(0, 1).contiguous()
+    flags = None if keep is None else keep.flatten()
+    if not recompute and short_mix.applies(rows, w_phi, w_x, layout, short_mix.MOST_BACKWARD):
+        assert g is not None
+        assert h is not None
+        short = short_mix.backward(
+            *(dy, rows, total, shift, g, h, w_phi, b_phi, w_x, b_x, w_s, w_o, flags, layout, activation, mean)
+        )
+        return short[0].view_as(x), *short[1:]
+    d, dtype = w_x.shape[0], x.dtype
+    pieces = layout.pieces(PIECE if recompute else rows.shape[0])
+    one = len(pieces) == 1
+    # ∂/∂g: kept whole, as Σ sees all of it. In pieces it lies where ∂/∂x will be, otherwise beside ∂/∂(W_φ x + b_φ).
+    both = x.new_empty(rows.shape[0] if one else min(PIECE, rows.shape[0]), d + w_phi.shape[0])
+    in_place = d == x.shape[-1]
+    dx = torch.empty_like(rows)
+    dz = both[:, :d] if one else dx if in_place else x.new_empty(rows.shape[0], d)
+    dw_o, db_o = _Sum(dtype, one), _Sum(dtype, one)
+    reached = total.new_zeros(0 if one else layout.sequences, d)
+    for place, sequences, part in pieces:
+        if recompute:
+            h, g = hidden(rows[place], w_x, shift[sequences], activation, part, True)
+        assert g is not None
+        assert h is not None
+        found, summed = pull(dy[place], w_o, g, shift[sequences], activation, part, dz[place])
+        reached = found if one else _add(reached, sequences, found)
+        dw_o.add(dy[place].t(), h)
+        db_o.more(summed)
+    even = keep is None and layout.cu_seqlens is None
+    if _few(total, w_s):
+        scale, db_x, dw_s = short_mix.reach(reached, total, w_s, b_x, layout.length if mean and even else 1)
+    else:
+        scale = linear(reached.to(dtype), w_s.t()).to(total.dtype)
+        scale = scale / layout.length if mean and even else scale
+        db_x, dw_s = _over_sequences(reached).to(dtype), (reached.t() @ total).to(dtype)
+    scale = _over_count(scale, layout, keep) if mean and not even else scale
+    joined = torch.cat([w_x, w_phi])
+    dw, db_phi = _Sum(dtype, one), _Sum(dtype, one)
+    for place, sequences, part in pieces:
+        piece = both[: part.rows]
+        if not one:
+            piece[:, :d].copy_(dz[place])
+        kept = None if flags is None else flags[place]
+        found = spread(rows[place], w_phi, b_phi, scale[sequences], activation, part, kept, piece[:, d:])
+        db_phi.more(_over_sequences(found))
+        torch.mm(piece, joined, out=dx[place])
+        dw.add(piece.t(), rows[place])
+    dw_x, dw_phi = torch.split(dw.value(), [d, w_phi.shape[0]])
+    return (
+        dx.view_as(x),
+        dw_phi.clone(),
+        db_phi.value(),
+        dw_x.clone(),
+        db_x,
+        dw_s,
+        dw_o.value(),
+        db_o.value(),
+    )
+
+
+def _few(total: Tensor, w_s: Tensor) -> bool:
+    """So few sequences that W_s meets them in a kernel of its own."""
+    return fused(w_s) and half(w_s) and w_s.is_contiguous() and 0 < total.shape[0] <= 8
+
+
+def _shift(total: Tensor, w_s: Tensor, b_x: Tensor) -> Tensor:
+    """W_s Σ + b, (sequences, d), as wide as Σ."""
+    if _few(total, w_s):
+        return short_mix.shift(total, w_s, b_x)
+    return torch.addmm(b_x, total.to(w_s.dtype), w_s.t()).to(total.dtype)
+
+
+def _mean_or_sum(
+    rows: Tensor,
+    w: Tensor,
+    b: Tensor,
+    activation: str,
+    layout: Layout,
+    keep: Tensor | None,
+    mean: bool,
+) -> Tensor:
+    """Σ_s, (sequences, d'); where W_φ x is written at all, then for PIECE tokens at a time, and φ(x) never."""
+    pieces = layout.pieces(layout.rows if in_one_kernel(rows, w, layout) else PIECE)
+    if len(pieces) == 1:
+        equal = mean and keep is None and layout.cu_seqlens is None
+        flags = None if keep is None else keep.flatten()
+        total = sums(rows, w, b, activation, layout, flags, 1 / layout.length if equal else 1.0)
+        return total if equal or not mean else _over_count(total, layout, keep)
+    total = rows.new_zeros(layout.sequences, w.shape[0], dtype=_wide(rows.dtype))
+    for place, sequences, part in pieces:
+        flags = None if keep is None else keep.flatten()[place]
+        _add(total, sequences, sums(rows[place], w, b, activation, part, flags))
+    return _over_count(total, layout, keep) if mean else total
+
+
+def _over_count(total: Tensor, layout: Layout, keep: Tensor | None) -> Tensor:
+    """A sum over its number of tokens; an empty sequence keeps its 0."""
+    if keep is None and layout.cu_seqlens is None:
+        return total / layout.length
+    return total / layout.counts(keep, total.device).clamp(min=1).unsqueeze(-1)
+
+
+def _add(total: Tensor, sequences: slice, found: Tensor) -> Tensor:
+    total[sequences] += found
+    return total
+
+
+def _over_sequences(found: Tensor) -> Tensor:
+    return found[0] if found.shape[0] == 1 else found.sum(0)
+
+
+class _Sum:
+    """A sum of products over pieces: one piece is one matrix product, several add up in float32."""
+
+    def __init__(self, dtype: torch.dtype, one: bool) -> None:
+        self.dtype, self.one, self.total = dtype, one, torch.zeros(())
+
+    def add(self, left: Tensor, right: Tensor) -> None:
+        if self.one:
+            self.total = left @ right
+        elif left.is_cuda and self.dtype in (torch.bfloat16, torch.float16):
+            self.more(torch.mm(left, right, out_dtype=torch.float32))
+        else:
+            self.more((left @ right).to(_wide(self.dtype)))
+
+    def more(self, found: Tensor) -> None:
+        self.total = found if self.total.dim() == 0 else self.total.add_(found)
+
+    def value(self) -> Tensor:
+        return self.total.to(self.dtype)
+
+
+def _wide(dtype: torch.dtype) -> torch.dtype:
+    return torch.float64 if dtype == torch.float64 else torch.float32

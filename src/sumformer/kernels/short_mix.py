@@ -1,0 +1,171 @@
+"""The mixing layer over few tokens, where launches are what costs: as few of them as one sum allows.
+
+forward    Σ_tile σ(W_φ x + b_φ) and g = W_x x  |  Σ, shift = W_s Σ + b, h = σ(g + shift)  |  W_o h + b_o
+backward   W_oᵀ dy, W_φ x  |  a, its sums, ∂b_o  |  scale, p, ∂b_φ, ∂b, ∂W_s  |  ∂x = W_xᵀ a + W_φᵀ p, ∂W_x, ∂W_φ, ∂W_o
+
+The twins are those of `products`. Nothing is tuned at run time; the shape of a tile follows from the number of rows.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from sumformer.kernels import activations, products
+from sumformer.kernels.launch import launch
+from sumformer.kernels.layout import Layout
+
+MOST, MOST_BACKWARD = 1024, 2048
+"""Rows; with more, cuBLAS's products and a pass over each are faster (measured on an H200)."""
+_SMALL, _LARGE = (64, 64, 128, 5, 4), (128, 128, 64, 4, 8)
+"""Rows, columns and depth of a tile, stages, warps: up to 256 rows, and beyond."""
+_COLS, _ROWS, _INNER = 8, 256, 1024
+
+
+def applies(x: Tensor, w_phi: Tensor, w_x: Tensor, layout: Layout, most: int = MOST) -> bool:
+    """Few rows in few sequences of equal length that fill their tiles, in half precision, widths that fill theirs."""
+    if layout.cu_seqlens is not None or not 0 < layout.rows <= most or not products.fused(x):
+        return False
+    tile, columns, depth, _, _ = _shape(layout)
+    full = layout.tile_count(tile) * tile <= 2 * max(layout.rows, tile)
+    divides = x.shape[1] % depth == 0 and w_phi.shape[0] % columns == 0 and w_x.shape[0] % columns == 0
+    plain = x.is_contiguous() and w_phi.is_contiguous() and w_x.is_contiguous()
+    return full and divides and plain and (products.half(x) or products._interpreted)
+
+
+def forward(
+    x: Tensor,
+    w_phi: Tensor,
+    b_phi: Tensor,
+    w_x: Tensor,
+    b_x: Tensor,
+    w_s: Tensor,
+    keep: Tensor | None,
+    layout: Layout,
+    activation: str,
+    mean: bool,
+    save: bool,
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Σ and shift, float32, g and h; where it need not be kept, g is overwritten by h."""
+    from sumformer.kernels.columns_triton import mix_columns
+    from sumformer.kernels.product_triton import short_products
+
+    (rows, depth), latent, width = x.shape, w_phi.shape[0], w_x.shape[0]
+    tile, columns, step, stages, warps = _shape(layout)
+    per_sequence, act, fast = layout.tiles_per_sequence(tile), activations.NAMES.index(activation), products.half(x)
+    flags, masked = (x, False) if keep is None else (keep, True)
+    partial = x.new_empty(layout.sequences * per_sequence, latent, dtype=torch.float32)
+    g = x.new_empty(rows, width)
+    launch(
+        short_products,
+        (partial.shape[0], (latent + width) // columns),
+        (x, w_phi, b_phi, w_x, g, flags, partial),
+        (rows, layout.length, per_sequence),
+        (latent, width, depth),
+        (act, fast, masked, "tf32" if fast else "ieee", tile, columns, step),
+        num_stages=stages,
+        num_warps=warps,
+    )
+    h = torch.empty_like(g) if save else g
+    total = partial.new_empty(layout.sequences, latent)
+    added = partial.new_empty(layout.sequences, width)
+    launch(
+        mix_columns,
+        ((width + _COLS - 1) // _COLS, 1),
+        (partial, w_s, b_x, g, h, flags, total, added),
+        (layout.sequences, layout.length, per_sequence),
+        (latent, width),
+        (act, fast, mean, masked, True, _COLS, _ROWS, 4, _INNER),
+        num_warps=8,
+    )
+    return total, added, g, h
+
+
+def shift(total: Tensor, w_s: Tensor, b_x: Tensor) -> Tensor:
+    """W_s Σ + b for few sequences, (sequences, d) in float32."""
+    from sumformer.kernels.columns_triton import mix_columns
+
+    (sequences, latent), width = total.shape, w_s.shape[0]
+    added = total.new_empty(sequences, width)
+    launch(
+        mix_columns,
+        ((width + _COLS - 1) // _COLS, 1),
+        (total, w_s, b_x, total, total, total, total, added),
+        (sequences, 1, 1),
+        (latent, width),
+        (0, False, False, False, False, _COLS, _ROWS, 1, _INNER),
+        num_warps=8,
+    )
+    return added
+
+
+def reach(reached: Tensor, total: Tensor, w_s: Tensor, b_x: Tensor, length: int) -> tuple[Tensor, Tensor, Tensor]:
+    """W_sᵀ reached (sequences, d') over `length` in float32, Σ_s reached and ∂W_s, for few sequences."""
+    from sumformer.kernels.columns_triton import spread_columns
+
+    (sequences, latent), width = total.shape, w_s.shape[0]
+    scale, db_x, dw_s = torch.empty_like(total), torch.empty_like(b_x), torch.empty_like(w_s)
+    launch(
+        spread_columns,
+        ((latent + _COLS - 1) // _COLS, 1),
+        (w_s, w_s, w_s, reached, total, w_s, scale, w_s, db_x, dw_s),
+        (sequences, length),
+        (latent, width),
+        (0, False, True, False, False, _COLS, _ROWS, _INNER // 2),
+        num_warps=8,
+    )
+    return scale, db_x, dw_s
+
+
+def backward(
+    dy: Tensor,
+    x: Tensor,
+    total: Tensor,
+    shift: Tensor,
+    g: Tensor,
+    h: Tensor,
+    w_phi: Tensor,
+    b_phi: Tensor,
+    w_x: Tensor,
+    b_x: Tensor,
+    w_s: Tensor,
+    w_o: Tensor,
+    keep: Tensor | None,
+    layout: Layout,
+    activation: str,
+    mean: bool,
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
+    """The gradients of x, W_φ, b_φ, W_x, b_x, W_s, W_o, b_o."""
+    from sumformer.kernels.columns_triton import pull_columns, spread_columns
+
+    latent, width, out_width = w_phi.shape[0], w_x.shape[0], w_o.shape[0]
+    act, fast = activations.NAMES.index(activation), products.half(x)
+    y, z = dy @ w_o, x @ w_phi.t()
+    a, p = y, z  # a program reads what it overwrites, and no other does
+    reached = total.new_empty(layout.sequences, width)
+    db_phi, db_x, db_o = torch.empty_like(b_phi), torch.empty_like(b_x), b_x.new_empty(out_width)
+    dw_s = torch.empty_like(w_s)
+    launch(
+        pull_columns,
+        ((max(width, out_width) + _COLS - 1) // _COLS, 2),
+        (y, g, shift, dy, a, reached, db_o),
+        (layout.sequences, layout.length),
+        (width, out_width),
+        (act, fast, _COLS, _ROWS),
+        num_warps=8,
+    )
+    launch(
+        spread_columns,
+        ((latent + _COLS - 1) // _COLS, 1),
+        (z, b_phi, x if keep is None else keep, reached, total, w_s, p, db_phi, db_x, dw_s),
+        (layout.sequences, layout.length),
+        (latent, width),
+        (act, fast, mean, keep is not None, True, _COLS, _ROWS, _INNER // 2),
+        num_warps=8,
+    )
+    dx = torch.mm(a, w_x).addmm_(p, w_phi)
+    return dx, p.t() @ x, db_phi, a.t() @ x, db_x, dw_s, dy.t() @ h, db_o
+
+
+def _shape(layout: Layout) -> tuple[int, int, int, int, int]:
+    return _SMALL if layout.rows <= 256 else _LARGE
