@@ -50,8 +50,8 @@ class Config:
     seed: int = 0
     tests: int = 64
     device: str = "cpu"
-    widths: tuple[int, ...] = (256, 512)
-    wide_steps: int = 6000
+    widths: tuple[int, ...] = (512,)
+    wide_steps: int = 4000
 
     @staticmethod
     def reduced(device: str = "cpu") -> Config:
