@@ -180,11 +180,46 @@ def test_a_constructed_network(dtype, monkeypatch):
         assert (y - wanted).abs().max() <= limit
 
 
-@pytest.mark.parametrize(("d", "degree"), [(1, 20), (2, 14), (3, 7), (4, 6)])
+@pytest.mark.parametrize(("d", "degree"), [(1, 20), (2, 14), (3, 7), (4, 6), (4, 12)])
 @pytest.mark.parametrize("basis", ["monomial", "chebyshev"])
-def test_power_sums(d, degree, basis):
-    x = torch.rand(2, 40000, d, device="cuda")
-    keep = torch.rand(2, 40000, device="cuda") > 0.2
-    phi = PolynomialFeatures(d, degree, basis).double().cuda()(x.double()) * keep.unsqueeze(-1)
-    got = power_sums(x, degree, basis, keep=keep)
-    assert ((got - phi.sum(1)).abs() <= 1e-6 * phi.abs().sum(1)).all()
+@pytest.mark.parametrize("n", [1, 4097, 300007])
+@pytest.mark.parametrize("way", ["blocks", "tiles"])
+def test_power_sums(d, degree, basis, n, way, monkeypatch):
+    monkeypatch.setenv("SUMFORMER_POWER_SUMS", way)
+    x = torch.rand(2, n, d, device="cuda")
+    keep = torch.rand(2, n, device="cuda") > 0.2
+    keep[:, 0] = True
+    features = PolynomialFeatures(d, degree, basis).double().cuda()
+    for mask in (torch.ones_like(keep), keep):
+        total, size = 0.0, 0.0
+        for y, k in zip(x.double().split(2**14, 1), mask.split(2**14, 1), strict=True):
+            phi = features(y) * k.unsqueeze(-1)
+            total, size = total + phi.sum(1), size + phi.abs().sum(1)
+        off = degree * size if basis == "monomial" else 2.0 * d * degree**2 * mask.sum(1, keepdim=True)
+        hidden = torch.where(mask.unsqueeze(-1), x, torch.nan)
+        got = power_sums(hidden, degree, basis, keep=None if mask.all() else mask)
+        assert ((got - total).abs() <= 1e-6 * size + 2.0**-24 * off).all()
+
+
+@pytest.mark.parametrize("basis", ["monomial", "chebyshev"])
+def test_power_sums_on_a_large_token_and_many_small_ones(basis, monkeypatch):
+    """Every addition rounds: the bound of the sums is nearly reached."""
+    monkeypatch.setenv("SUMFORMER_POWER_SUMS", "tiles")
+    x = torch.full((1, 10**6, 2), 2.0**-12, device="cuda")
+    x[:, ::15] = 1.0
+    phi = PolynomialFeatures(2, 4, basis).double().cuda()(x.double())
+    off = 4 * phi.abs().sum(1) if basis == "monomial" else 64.0 * x.shape[1]
+    got = power_sums(x, 4, basis)
+    assert ((got - phi.sum(1)).abs() <= 1e-6 * phi.abs().sum(1) + 2.0**-24 * off).all()
+
+
+def test_power_sums_agree_bit_for_bit_and_in_a_graph(monkeypatch):
+    monkeypatch.setenv("SUMFORMER_POWER_SUMS", "tiles")
+    x = torch.rand(3, 123457, 4, device="cuda")[:, 1:]  # not aligned
+    first = power_sums(x, 6, "chebyshev")
+    assert torch.equal(first, power_sums(x, 6, "chebyshev"))
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        out = power_sums(x, 6, "chebyshev")
+    graph.replay()
+    assert torch.equal(out, first)

@@ -30,7 +30,7 @@ def test_they_are_sums_of_features(d, degree, basis):
 
 @pytest.mark.parametrize("d", [1, 2, 3, 4])
 def test_float64_and_several_spans(d, monkeypatch):
-    monkeypatch.setattr("sumformer.nn.power_sums.SPAN", 64)
+    monkeypatch.setattr("sumformer.kernels.power_sums._CHUNK", 64)
     x = torch.rand(1, 300, d, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     wanted = PolynomialFeatures(d, 4).double()(x).sum(1)
     assert ((power_sums(x, 4) - wanted).abs() <= 1e-13 * wanted).all()
