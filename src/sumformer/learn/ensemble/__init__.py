@@ -1,4 +1,4 @@
-"""M small models trained as one: batched matrix products, one optimiser, a CUDA graph on GPU."""
+"""M small models trained as one: batched matrix products, one optimiser, a CUDA graph on GPU, all threads of a CPU."""
 
 from sumformer.learn.ensemble.member import Member as Member
 from sumformer.learn.ensemble.recipe import Recipe as Recipe

@@ -13,6 +13,7 @@ class FlatAdamW:
         self.flat, self.rates, self.betas, self.eps, self.decay = flat, rates, betas, eps, decay
         self.first = torch.zeros_like(flat)
         self.second = torch.zeros_like(flat)
+        self.change = torch.zeros_like(flat)
 
     @torch.no_grad()
     def step(self, gradient: Tensor, number: Tensor, factor: Tensor) -> None:
@@ -26,5 +27,5 @@ class FlatAdamW:
         root = (1 - b2**t).sqrt().to(self.flat.dtype)
         if self.decay:
             self.flat.mul_(1 - rate.to(self.flat.dtype) * self.decay)
-        denominator = self.second.sqrt().div_(root).add_(self.eps)
-        self.flat.sub_(self.first.div(denominator).mul_(size))
+        torch.sqrt(self.second, out=self.change).div_(root).add_(self.eps)
+        self.flat.sub_(torch.div(self.first, self.change, out=self.change).mul_(size))

@@ -7,16 +7,36 @@ ones are padded by zero rows and columns, which stay zero.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
 
 from sumformer.errors import InputError, ShapeError
-from sumformer.learn.ensemble.flat_parameters import LayerShape, count, layers, linears_of, mlp_shapes, read, write
+from sumformer.learn.ensemble.flat_parameters import (
+    Layer,
+    LayerShape,
+    count,
+    layers,
+    linears_of,
+    mlp_shapes,
+    read,
+    write,
+)
 from sumformer.learn.ensemble.member import Member
 from sumformer.nn.mlp import activation_module
 from sumformer.nn.polynomial_features import PolynomialFeatures
 from sumformer.nn.sumformer import Sumformer, mlp_sumformer, polynomial_sumformer
+
+
+@dataclass(frozen=True)
+class Parts:
+    """φ (no layers if it is fixed), and ψ(x, Σ) = ψ'(σ(x·from_token + Σ·from_sum)) with the layers `psi` of ψ'."""
+
+    phi: list[Layer]
+    from_token: Layer
+    from_sum: Layer
+    psi: list[Layer]
 
 
 class SumformerEnsemble(nn.Module):
@@ -52,27 +72,35 @@ class SumformerEnsemble(nn.Module):
         """(M, batch, n, d) → (M, batch, n, d_out)."""
         if x.dim() != 4 or x.shape[0] != len(self.members) or x.shape[-1] != self.d:
             raise ShapeError("SumformerEnsemble", f"({len(self.members)}, batch, n, {self.d})", x.shape)
+        return self.evaluate(self.flat, x)
+
+    def evaluate(self, flat: Tensor, x: Tensor) -> Tensor:
+        """The same for the members whose weights are the rows of `flat`."""
         M, B, n, _ = x.shape
         tokens = x.reshape(M, B * n, self.d)
-        all_layers = layers(self.flat, self._shapes)
-        phi, (from_token, from_sum, *rest) = all_layers[: len(self._phi)], all_layers[len(self._phi) :]
+        parts = self.parts(flat)
         if self.monomials is not None:
             total = self.monomials(x).sum(2)
         else:
             h = tokens
-            for layer in phi[:-1]:
+            for layer in parts.phi[:-1]:
                 h = self.sigma(layer(h))
             # the last layer is affine: Σ_k (W h_k + b) = W Σ_k h_k + n b, n times cheaper
-            last = phi[-1]
+            last = parts.phi[-1]
             assert last.bias is not None
             total = torch.baddbmm(last.bias, h.view(M, B, n, -1).sum(2), last.weight, beta=n)
         if self.mean:
             total = total / n
-        h = from_token(tokens).view(M, B, n, -1) + from_sum(total).unsqueeze(2)
+        h = parts.from_token(tokens).view(M, B, n, -1) + parts.from_sum(total).unsqueeze(2)
         h = self.sigma(h).view(M, B * n, -1)
-        for layer in rest[:-1]:
+        for layer in parts.psi[:-1]:
             h = self.sigma(layer(h))
-        return rest[-1](h).view(M, B, n, self.d_out)
+        return parts.psi[-1](h).view(M, B, n, self.d_out)
+
+    def parts(self, flat: Tensor) -> Parts:
+        """The layers of the members whose weights are the rows of `flat`, as views."""
+        every, k = layers(flat, self._shapes), len(self._phi)
+        return Parts(every[:k], every[k], every[k + 1], every[k + 2 :])
 
     def start(self, member: Member) -> Sumformer:
         """The member's own model as its seed makes it."""
