@@ -6,6 +6,7 @@ from math import inf
 
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 from typer.testing import CliRunner
 
 import sumformer
@@ -72,7 +73,7 @@ def test_a_wrong_weight_is_noticed(tmp_path):
     made.network.blocks[-1].feed_forward.value_2[0] += 0.25
     made.save(tmp_path)
     inputs = torch.full((2, 1), 0.9, dtype=torch.float64)
-    assert explain(tmp_path, inputs).violations == ["out 1"]
+    assert explain(tmp_path, inputs).violations == ["out 1", "the output"]
     made.network.blocks[1].feed_forward.value_2[0] += 1
     made.save(tmp_path)
     assert explain(tmp_path, inputs).violations[:2] == ["code", "mean of code"]
@@ -115,6 +116,24 @@ def test_a_function_known_by_its_values_is_given_again(tmp_path):
     assert [v.op for v in found.values] == ["own cell", "decoded", "centre", "decoded", "centre"]
     with pytest.raises(InputError, match="give it"):
         explain(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("source", "how", "name"),
+    [
+        ("mean(exp(-(x-y)**2)*y)", {}, "coefficients.0"),
+        ("log(1.5 + x*mean(y**2))", {"route": "symmetric"}, "coefficients"),
+        ("x*mean(y)", {"architecture": "transformer"}, "read_out.weight"),
+    ],
+)
+def test_an_output_that_is_off_is_noticed(source, how, name, tmp_path):
+    """Weights of ψ and of the read-out, which no value before the output shows."""
+    saved(tmp_path, source, 1e-2, n=3, **how)
+    assert not explain(tmp_path, tokens(3, 1, 0)).violations
+    weights = load_file(tmp_path / "model.safetensors")
+    weights[name] = weights[name] * 1.5
+    save_file(weights, tmp_path / "model.safetensors")
+    assert "the output" in explain(tmp_path, tokens(3, 1, 0)).violations
 
 
 def test_a_grid_with_its_centres_moved_is_noticed(tmp_path):

@@ -7,6 +7,7 @@ from statistics import fmean
 from typing import Annotated, Any
 
 import typer
+from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
 from sumformer.cli import learning
@@ -86,8 +87,7 @@ def _whole(text: str) -> tuple[int, ...]:
 
 def show(result: dict[str, Any]) -> None:
     """Errors and times, then what follows."""
-    table = Table("architecture", "d' or k", "parameters", "validation error", "test error", "training s", "ms per set")
-    table.columns[0].no_wrap = True
+    table = _table("architecture", "d'/k", "size", "validation", "test error", "train s", "ms/set")
     for row in sorted(result["rows"], key=lambda row: fmean(row["validation"])):
         table.add_row(
             row["name"] + ("" if row["equivariant"] else " *"),
@@ -95,20 +95,32 @@ def show(result: dict[str, Any]) -> None:
             f"{row['parameters']:,}",
             spread(row["validation"]),
             spread(row["test"]),
-            f"{row['train_seconds']:.1f}",
-            f"{row['milliseconds_per_set']:.3g}",
+            f"{row['train_seconds']:.3g}",
+            f"{row['milliseconds_per_set']:.2g}",
         )
     console.print(table)
-    against = Table("milliseconds to predict a set (MiB for 8)", *(f"n = {c}" for c in _lengths(result)))
+    console.print()
+    lengths = _lengths(result)
+    against = _table("ms/set against n", *(f"n = {n}" for n in lengths), f"MiB (8 × {lengths[-1]})")
     for row in result["rows"]:
-        cells = {c["n"]: f"{1e3 * c['predict_seconds']:.3g} ({c['peak_bytes'] / 2**20:.2g})" for c in row["costs"]}
-        against.add_row(row["name"], *(cells.get(n, "–") for n in _lengths(result)))
+        at = {c["n"]: c for c in row["costs"]}
+        times = (f"{1e3 * at[n]['predict_seconds']:.2g}" if n in at else "–" for n in lengths)
+        memory = f"{at[lengths[-1]]['peak_bytes'] / 2**20:.2g}" if lengths[-1] in at else "–"
+        against.add_row(row["name"], *times, memory)
     console.print(against)
     console.print("* depends on the order of tokens")
     for name, why in result["left_out"].items():
         console.print(f"left out: {name}, {why}")
     console.print(f"rule: {result['recommendation']['rule']}")
     console.print(verdict(result), style="bold")
+
+
+def _table(*heads: str) -> Table:
+    """Fits a terminal of 80 columns with every number whole."""
+    table = Table(box=SIMPLE_HEAD, padding=0, show_edge=False)
+    for place, head in enumerate(heads):
+        table.add_column(head, no_wrap=True, justify="right" if place else "left")
+    return table
 
 
 def _lengths(result: dict[str, Any]) -> list[int]:

@@ -1,10 +1,11 @@
-"""Relative errors by target: constructed, trained from random, constructed and trained on."""
+"""Relative errors by target, the most accurate construction first: constructed, trained from random, and trained on."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 from sumformer.errors import MissingDependencyError
+from sumformer.experiments.reproduce.constructed import LARGE, ONWARD, SMALL
 from sumformer.experiments.reproduce.outcome import Outcome
 
 
@@ -14,15 +15,34 @@ def draw(outcome: Outcome, path: Path) -> None:
         from matplotlib.figure import Figure
     except ImportError:
         raise MissingDependencyError("matplotlib", "the picture of an experiment", "plots") from None
-    rows = outcome.data["rows"]
-    figure = Figure(figsize=(8.5, 0.4 * len(rows) + 1.4), layout="constrained")
+    rows = sorted(outcome.data["rows"], key=lambda row: -row["constructed"])
+    figure = Figure(figsize=(9, 0.32 * len(rows) + 1.8), layout="constrained")
     FigureCanvasAgg(figure)
     axes = figure.add_subplot()
-    places = range(len(rows))
-    for key, marker in (("trained", "o"), ("constructed", "s"), ("constructed, trained on", "D")):
-        axes.semilogx([max(r[key], 1e-16) for r in rows], list(places), marker, label=key, alpha=0.8)
-    axes.set_yticks(list(places), [r["target"] for r in rows], fontsize=8)
-    axes.set_xlabel("relative L² error on held-out tokens")
-    axes.grid(alpha=0.3, which="both")
-    axes.legend(fontsize=8)
+    for key, marker, colour, shift in (
+        (SMALL, "o", "tab:orange", 0.12),
+        (LARGE, "^", "tab:red", -0.12),
+        ("constructed", "s", "tab:blue", 0.0),
+        (ONWARD, "D", "tab:green", 0.0),
+    ):
+        shown = [(place + shift, row) for place, row in enumerate(rows) if key in row]
+        errors = [max(row[key], 1e-17) for _, row in shown]
+        axes.plot(errors, [y for y, _ in shown], marker, color=colour, label=key, alpha=0.85, markersize=5)
+        for y, row in shown:
+            if f"{key}: least" in row:
+                axes.plot([row[f"{key}: least"], row[f"{key}: most"]], [y, y], color=colour, linewidth=1)
+    axes.set_xscale("log")
+    axes.set_yticks(range(len(rows)), [_label(row) for row in rows], fontsize=8)
+    axes.set_xlabel("relative L² error on a sample none has seen (lines: least to most over seeds)")
+    axes.grid(alpha=0.3)
+    axes.legend(fontsize=8, loc="best")
+    config = outcome.config
+    axes.set_title(
+        f"n = {config['n']}, d = {config['d']}, ε = {config['epsilon']:g}, {config['epochs']} epochs", fontsize=9
+    )
     figure.savefig(path, dpi=140)
+
+
+def _label(row: dict[str, float | str]) -> str:
+    size = f"{row['parameters']} coefficients" if row["parameters"] else "exact"
+    return f"{row['target']} ({size})"
