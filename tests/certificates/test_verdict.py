@@ -14,6 +14,7 @@ from sumformer.certificates.checker.verdict import (
     claim_failures,
     claims,
     finite_sum,
+    key_failures,
     proving,
     term_failures,
     verdict,
@@ -45,6 +46,7 @@ def test_consistent_terms_have_no_failure():
         (certificate(0.5, terms=(ErrorTerm("luck", "proved", 0.5),)), "unknown name"),
         (certificate(0.5, terms=(ErrorTerm("rounding", "rounding", 0.25),) * 2), "twice"),
         (certificate(0.5, total=0.4), "is not the sum"),
+        (certificate(0.5, 1e-15, total=0.5), "is not the sum"),
         (certificate(0.5, epsilon=0.4), "epsilon"),
         (certificate(0.5, epsilon=math.inf), "epsilon"),
     ],
@@ -55,6 +57,17 @@ def test_what_contradicts_itself_is_named(c: Certificate, word: str):
 
 def test_an_assumption_that_is_not_named():
     assert "4 ulp" in assumption_failures(certificate(), "IEEE", "4 ulp")[0]
+
+
+def test_an_assumption_that_is_none_of_the_proof():
+    assert "is none of the proof" in assumption_failures(certificate(assumptions=("IEEE", "luck")), "IEEE")[0]
+    assert "twice" in assumption_failures(certificate(assumptions=("IEEE", "IEEE")), "IEEE")[0]
+
+
+def test_constants_are_those_that_are_compared():
+    assert key_failures({"cells": 1, "why": "so"}, {"cells"}) == key_failures({"cells": 1}, {"cells"}, {"p"}) == []
+    assert "cells missing" in key_failures({}, {"cells"})[0]
+    assert "unknown luck" in key_failures({"cells": 1, "luck": 1}, {"cells"})[0]
 
 
 def test_more_than_claimed_is_named_with_the_worst_term():

@@ -117,6 +117,19 @@ def test_quotients_of_either_kind(prefer):
     assert (gadget.depth == 2) == (prefer == "depth")
 
 
+@pytest.mark.parametrize("tolerance", [1e-9, 1e-8, 1.0, 40.0])
+def test_quotients_keep_to_their_tolerance(tolerance):
+    """Whatever it is: fine ones leave no room for a fixed slack, wide ones none for e^{2δ} − 1 ≈ 2δ."""
+    assert quotient(A, B, (0.25, 2.0), (-1.0, 2.0), "out", tolerance, "width").error <= tolerance
+
+
+def test_quotients_beyond_float64_are_refused():
+    with pytest.raises(RefusedError) as refused:
+        quotient(A, B, (0.25, 2.0), (-1.0, 2.0), "out", 1e-14, "width")
+    assert refused.value.reachable is not None
+    assert refused.value.reachable > 1e-14
+
+
 def test_fewer_weights_in_a_deep_quotient():
     sizes = {prefer: quotient(A, B, (0.5, 2.0), (-1.0, 2.0), "out", 1e-6, prefer).size for prefer in PREFERENCES}
     assert sizes["parameters"].nonzero < sizes["depth"].nonzero / 4

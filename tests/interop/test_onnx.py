@@ -16,3 +16,14 @@ def test_a_construction_exports_with_free_batch_and_n(source, d, dtype, tmp_path
     path = export_onnx(c.network, tmp_path / "network.onnx", torch.rand(1, 3, d))
     for batch, n in ((1, 2), (3, 1500)):
         assert onnx_error(c.network, path, torch.rand(batch, n, d)) < 1e-5
+
+
+@pytest.mark.parametrize(("tokens", "n"), [("..5", "≤ 5"), ("2..1000", "≤ 1000"), ("any..50", "≤ 50"), ("any", "free")])
+def test_a_construction_for_a_range_of_n_says_which(tokens, n, tmp_path):
+    onnx = pytest.importorskip("onnx")
+    made = sumformer.construct("x*mean(y)", 1e-3, n=tokens)
+    path = export_onnx(made, tmp_path / "network.onnx")
+    facts = {entry.key: entry.value for entry in onnx.load(str(path), load_external_data=False).metadata_props}
+    assert (facts["n"], facts["tokens"]) == (n, tokens)
+    for count in (2, 5):
+        assert onnx_error(made.network, path, torch.rand(3, count, 1, dtype=torch.float64)) < 1e-12

@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import pytest
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
+from largest_tensor import LargestTensor
 
 from sumformer.nn.performer_attention import FavorAttention, PerformerAttention, favor
 from sumformer.nn.softmax_attention import SoftmaxAttention
@@ -104,19 +104,6 @@ def test_padded_keys_in_the_normaliser_are_found():
         error = padding_error(layer, x, paddings=(7, 4096), interleave=interleave)
         assert error.worst <= 1e-12
         assert error.leak == 0
-
-
-class LargestTensor(TorchDispatchMode):
-    """Remembers the largest tensor any operation returned."""
-
-    def __init__(self):
-        super().__init__()
-        self.numel = 0
-
-    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-        out = func(*args, **(kwargs or {}))
-        self.numel = max([self.numel, *(t.numel() for t in torch.utils._pytree.tree_leaves(out) if torch.is_tensor(t))])
-        return out
 
 
 @pytest.mark.parametrize("cls", [PerformerAttention, FavorAttention])

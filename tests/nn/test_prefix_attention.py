@@ -2,23 +2,10 @@ from __future__ import annotations
 
 import pytest
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
+from largest_tensor import LargestTensor
 
 from sumformer.nn.prefix_attention import CHUNK, FeatureState, prefix_attention
 from sumformer.testing import relative_error
-
-
-class LargestTensor(TorchDispatchMode):
-    """Remembers the largest tensor any operation returned."""
-
-    def __init__(self):
-        super().__init__()
-        self.numel = 0
-
-    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-        out = func(*args, **(kwargs or {}))
-        self.numel = max([self.numel, *(t.numel() for t in torch.utils._pytree.tree_leaves(out) if torch.is_tensor(t))])
-        return out
 
 
 def inputs(n, dtype=torch.float64, scale=1.0):

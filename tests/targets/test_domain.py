@@ -18,6 +18,7 @@ def test_boxes_are_read_per_coordinate_or_for_all():
     assert Box.parse("-1:1", 3) == Box((Fraction(-1),) * 3, (Fraction(1),) * 3)
     assert Box.parse(" -1/3 : .5e1 ", 1) == Box((Fraction(-1, 3),), (Fraction(5),))
     assert (box.centre, box.radius) == ((Fraction(1, 2), 0), (Fraction(1, 2), 2))
+    assert (box.volume, Box.unit(3).volume, Box.parse("-1/3:1/3", 2).volume) == (4, 1, Fraction(4, 9))
     assert (str(box), str(Box.unit(3)), box.formula(), Box.unit(3).formula()) == (
         "0:1,-2:2",
         "0:1",

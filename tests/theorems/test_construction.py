@@ -166,7 +166,7 @@ def test_refusals_are_typed(source, kwargs, error):
 
 
 def test_a_target_brings_its_own_domain(gauss):
-    with pytest.raises(TypeError, match="own domain"):
+    with pytest.raises(InputError, match=r"own domain; give d to target"):
         sumformer.construct(gauss.target, 1e-3, d=2)
 
 

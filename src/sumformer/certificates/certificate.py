@@ -14,6 +14,25 @@ from sumformer.nn.pretrained import read_config
 
 CERTIFICATE_FILE = "certificate.json"
 VERSION = 1
+
+# What a proof may take for granted, in words; constructions name it, checkers compare it letter by letter.
+IN_THE_BOX = "tokens are finite and lie in the box"
+OF_A_SUMFORMER = (
+    "torch's exp, log, sin, cos, tanh, sigmoid and sqrt err by at most 4 ulp on the device the network runs on",
+    "matrix products and sums are computed in IEEE arithmetic of the stated precision, in any order (TF32 off)",
+    f"{IN_THE_BOX}; weights, where given, are whole numbers (how often a token counts)",
+)
+OF_A_COMPILED_NETWORK = (
+    "matrix products and sums are computed in IEEE float64 arithmetic, in any order (TF32 off)",
+    "exp(0) = 1 and √k are correctly rounded; no other elementary function is evaluated",
+    IN_THE_BOX,
+)
+OF_A_DEEP_NETWORK = (
+    "torch's exp is 1 at 0 and 0 below −746, in softmax and in scaled_dot_product_attention",
+    "matrix products and sums are computed in IEEE float64 arithmetic, in any order",
+    IN_THE_BOX,
+)
+NOT_CLAIMED = ("why", "grouping", "prefer", "lipschitz_attained")  # constants that are remarks: nothing checks them
 Kind = Literal["proved", "enclosed", "rounding", "assumed"]
 
 
@@ -48,6 +67,7 @@ class Certificate:
     config_sha256: str = ""
     architecture: str = "sumformer"
     norm: str = "sup"  # or d_p: the bound is of (∫ ‖f − N‖_p^p)^{1/p} over the domain
+    not_claimed: tuple[str, ...] = NOT_CLAIMED
     version: int = VERSION
 
     @property
@@ -63,7 +83,8 @@ class Certificate:
         data = read_config(path)
         try:
             terms = tuple(ErrorTerm(**term) for term in data.pop("terms"))
-            certificate = Certificate(terms=terms, assumptions=tuple(data.pop("assumptions")), **data)
+            assumptions, remarks = tuple(data.pop("assumptions")), tuple(data.pop("not_claimed", NOT_CLAIMED))
+            certificate = Certificate(terms=terms, assumptions=assumptions, not_claimed=remarks, **data)
         except (KeyError, TypeError) as error:
             raise FileFormatError(path, f"is not a certificate ({error})") from error
         if certificate.version != VERSION:

@@ -154,7 +154,7 @@ def show(construction: Construction, found: AttackResult | Quadrature, out: Path
     table.add_row(f"{sought} ({found.trials} trials)", "measured", f"{found.worst:.3g}")
     console.print(table)
     if c.p is not None:
-        for step in c.constants["layers"]:
+        for step in c.constants.get("layers", []):
             console.print(f"{step['step']}: {step['built']} layers; the theorem's {step['formula']} = {step['count']}")
     if "sup_off_ramps" in c.constants:
         off, share = c.constants["sup_off_ramps"], c.constants["ramp_share"]

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from math import expm1, log
 
-from sumformer.errors import InputError
+from sumformer.errors import InputError, RefusedError
 from sumformer.gadgets.compose import beside, then
 from sumformer.gadgets.elementary import EXP, LOG
 from sumformer.gadgets.realisation import realise
@@ -17,6 +17,7 @@ from sumformer.gadgets.units import Gadget, Units
 
 Reads = tuple[Mapping[str, float], float]
 Range = tuple[float, float]
+LEAST_SLACK = 2.0**-48
 
 
 def quotient(
@@ -36,10 +37,13 @@ def quotient(
     if not b_range[0] > 0:
         raise InputError(f"quotient: expected a denominator > 0, got the range {b_range}")
     spread = 1 + ratio[1] - ratio[0]
-    c, delta = 1 - ratio[0], tolerance / (5 * spread)
+    c, delta = 1 - ratio[0], min(tolerance / (5 * spread), 0.15)  # e^{2δ} − 1 ≤ 2.4 δ up to there
+    slack = min(1e-9, delta / 64)  # relative, for the rounding of ends and weights
+    if slack < LEAST_SLACK:
+        least = 320 * spread * LEAST_SLACK
+        raise RefusedError(f"quotient: {tolerance:.2g} is too fine for float64; {least:.2g} is not", reachable=least)
     names = {**a[0], **b[0]}
     top = {n: a[0].get(n, 0.0) + c * b[0].get(n, 0.0) for n in names}
-    slack = 1e-9
     above = (b_range[0] * (1 - slack), b_range[1] * spread * (1 + slack))
     below = (b_range[0] * (1 - slack), b_range[1] * (1 + slack))
     if sizes is None and len(a[0]) == len(b[0]) == 1:

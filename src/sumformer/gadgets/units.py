@@ -46,7 +46,11 @@ class Size(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Gadget:
-    """`stages[k]` acts in the k-th layer; |out − intended| ≤ `error` while every argument stays in its range."""
+    """`stages[k]` acts in the k-th layer; |out − intended| ≤ `error` while every argument stays in its range.
+
+    In exact arithmetic: what float64 adds is counted for whole networks (`theorems/alberti_2023/compile/rounding.py`).
+    Only the deep realisations (`deep.py`) have their own roundings in `error`, as they choose their depth by them.
+    """
 
     kind: str
     stages: tuple[tuple[Units, ...], ...]

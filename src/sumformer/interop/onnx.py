@@ -21,6 +21,7 @@ import torch
 from torch import Tensor, nn
 
 from sumformer.errors import InputError, MissingDependencyError, NotSupportedError, SumformerError
+from sumformer.targets.domain import MAX_TOKENS as MOST
 from sumformer.testing import relative_error
 from sumformer.theorems.construction import Construction
 
@@ -30,12 +31,16 @@ _BATCH, _TOKENS = 2, 7  # as traced: sizes 0 and 1 would be taken for constants
 
 @dataclass(frozen=True)
 class _Subject:
-    """What is exported: a module, for exactly `exact` tokens or at most `most`, and what the file says about it."""
+    """What is exported: a module, for exactly `exact` tokens or at most `most`, and what the file says about it.
+
+    `limit` is the most that the module itself can take.
+    """
 
     module: nn.Module
     example: Tensor
     exact: int | None
     most: int | None
+    limit: int | None
     facts: dict[str, str]
 
     def traced(self, masked: bool) -> tuple[int, bool]:
@@ -74,7 +79,7 @@ def export_onnx(
     x = example[:1, :1].expand(_BATCH, n, *example.shape[2:]).clone()
     sizes = {0: torch.export.Dim("batch")}
     if not fixed:
-        sizes[1] = torch.export.Dim("n", max=None if masked else subject.most or (MAX_TOKENS if is_causal else None))
+        sizes[1] = torch.export.Dim("n", max=None if masked else subject.limit or (MAX_TOKENS if is_causal else None))
     first = next(iter(inspect.signature(module.forward).parameters))
     keywords: dict[str, Any] = {"is_causal": True} if is_causal else {}
     shapes: dict[str, Any] = {first: sizes} | dict.fromkeys(keywords)
@@ -149,16 +154,22 @@ def _subject(given: nn.Module | Construction, example: Tensor | None) -> _Subjec
         facts = {
             "target": c.target,
             "box": c.box,
+            "tokens": c.tokens,
             "certificate": f"of the network in torch: {c.norm} error ≤ {c.total!r}",
         }
-        most = None if tokens.symbolic else tokens.maximum
+        most = None if tokens.maximum == MOST else tokens.maximum
         exact = tokens.maximum if tokens.exact else None
-        return _Subject(network, one if example is None else example, exact, most, facts)
+        return _Subject(network, one if example is None else example, exact, most, _limit(network), facts)
     if example is None:
         raise InputError("export_onnx: expected an example (batch, n, …) of the module's width and dtype")
-    limits = (getattr(part, "n_max", None) for part in given.modules())
-    most = min((n for n in limits if isinstance(n, int)), default=None)
-    return _Subject(given, example, getattr(given, "exact_n", None), most, {})
+    most = _limit(given)
+    return _Subject(given, example, getattr(given, "exact_n", None), most, most, {})
+
+
+def _limit(module: nn.Module) -> int | None:
+    """The least `n_max` of its parts."""
+    limits = (getattr(part, "n_max", None) for part in module.modules())
+    return min((n for n in limits if isinstance(n, int)), default=None)
 
 
 def _describe(subject: _Subject, program: Any, fixed: int | None) -> None:

@@ -95,4 +95,4 @@ class ExpressionReadings(SummarisingModule, ABC):
         if torch.compiler.is_compiling():
             return x.shape[1]
         size = max(1, self.latent_dimension, self._query_size())
-        return min(x.shape[1], max(1, PREFIX_ELEMENTS // (size * x.shape[0])))
+        return min(x.shape[1], max(1, PREFIX_ELEMENTS // (size * max(1, x.shape[0]))))

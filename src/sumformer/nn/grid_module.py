@@ -78,6 +78,8 @@ class GridModule(PretrainedModule, ABC):
             raise ShapeError(type(self).__name__, f"at most n = {self.n} tokens, as its code counts", x.shape)
         if torch.compiler.is_compiling():
             return self._chunk(x)
+        if not x.shape[0]:
+            return torch.zeros(*x.shape[:2], self.width, dtype=self.outside, device=x.device)
         size = max(1, ROWS // (x.shape[1] * max(1, self.latent_dimension)))
         return torch.cat([self._chunk(piece) for piece in torch.split(x, size)])
 

@@ -99,7 +99,7 @@ class SymmetricSumformer(SummarisingModule):
         """ψ(x_i, Σ) for tokens x (batch, s, d) that are among those Σ was taken over."""
         x = x.to(self.inside)
         widest = max(1, len(self.terms), len(self.products) + 1)
-        slab = x.shape[1] if torch.compiler.is_compiling() else max(1, SLAB_ELEMENTS // (widest * x.shape[0]))
+        slab = x.shape[1] if torch.compiler.is_compiling() else max(1, SLAB_ELEMENTS // (widest * max(1, x.shape[0])))
         pieces = [x] if slab >= x.shape[1] else list(torch.split(x, slab, dim=1))
         out = [self._psi(piece, state.total) for piece in pieces]
         return torch.cat(out, dim=1).to(self.outside)

@@ -66,6 +66,11 @@ class Box:
     def radius(self) -> tuple[Fraction, ...]:
         return tuple((b - a) / 2 for a, b in zip(self.lower, self.upper, strict=True))
 
+    @property
+    def volume(self) -> Fraction:
+        """Π_c (upper_c − lower_c)."""
+        return math.prod((b - a for a, b in zip(self.lower, self.upper, strict=True)), start=Fraction(1))
+
     def contains(self, X: Tensor) -> Tensor:
         """Per token of X (…, d), exactly: whether lower ≤ x ≤ upper. NaN is outside."""
         if X.dim() == 0 or X.shape[-1] != self.d:
@@ -107,7 +112,7 @@ class Tokens:
             if not isinstance(bound, int) or isinstance(bound, bool):
                 raise InputError(f"tokens: expected integers, got {bound!r}")
         if not 1 <= self.minimum <= self.maximum <= MAX_TOKENS:
-            raise InputError(f"tokens: expected 1 ≤ n ≤ {MAX_TOKENS}, got {self.minimum} ≤ n ≤ {self.maximum}")
+            raise InputError(f"tokens: expected 1 ≤ n ≤ {MAX_TOKENS}, got {self}")
 
     @classmethod
     def any(cls, maximum: int = MAX_TOKENS) -> Tokens:

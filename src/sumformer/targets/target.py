@@ -159,6 +159,10 @@ def target(
     """
     if not isinstance(d, int) or isinstance(d, bool) or not 1 <= d <= MAX_WIDTH:
         raise InputError(f"target: expected a token width d from 1 to {MAX_WIDTH}, got {d!r}")
+    if not (box is None or isinstance(box, str | Box)):
+        raise InputError(f"target: expected box as '-1:1' or '0:1,-2:2', or a Box; got {box!r}")
+    if not isinstance(positions, bool):
+        raise InputError(f"target: expected positions True or False, got {positions!r}")
     domain = Box.unit(d) if box is None else Box.parse(box, d) if isinstance(box, str) else box
     tokens = n if isinstance(n, Tokens) else Tokens.parse(n)
     if lipschitz is not None:

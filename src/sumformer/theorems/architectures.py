@@ -25,7 +25,7 @@ _ALWAYS = {"f", "epsilon", "arithmetic", "route"}
 
 def theorem(architecture: str, options: Collection[str] = ()) -> Callable[..., Built]:
     """The program of the theorem that builds this architecture, if it takes these options."""
-    if architecture not in _THEOREMS:
+    if not isinstance(architecture, str) or architecture not in _THEOREMS:
         raise InputError(f"construct: expected architecture in {ARCHITECTURES}, got {architecture!r}")
     module, name = _THEOREMS[architecture]
     function: Callable[..., Built] = getattr(import_module(module), name)

@@ -9,16 +9,11 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 
-from sumformer.certificates.certificate import ErrorTerm
+from sumformer.certificates.certificate import OF_A_SUMFORMER, ErrorTerm
 from sumformer.targets.target import Target
 
 SLACK = 1.05  # claimed over computed, so that a checker with slightly wider enclosures agrees
 ROUNDING_SLACK = 2.0  # rounding is counted differently by different people; as much of this as ε has room for
-ASSUMPTIONS = (
-    "torch's exp, log, sin, cos, tanh, sigmoid and sqrt err by at most 4 ulp on the device the network runs on",
-    "matrix products and sums are computed in IEEE arithmetic of the stated precision, in any order (TF32 off)",
-    "tokens are finite and lie in the box; weights, where given, are whole numbers (how often a token counts)",
-)
 
 
 class ConstructedNetwork(Protocol):
@@ -53,7 +48,7 @@ class Built:
     terms: tuple[ErrorTerm, ...]
     latent_dimension: int
     constants: Mapping[str, Any]
-    assumptions: tuple[str, ...] = ASSUMPTIONS
+    assumptions: tuple[str, ...] = OF_A_SUMFORMER
     architecture: str = "sumformer"
     norm: str = "sup"
     target: Target | None = None  # what the terms speak of, where it is written otherwise than what was asked for

@@ -22,10 +22,10 @@ from sumformer.nn.token_sum import levels
 from sumformer.targets import Node, reductions
 from sumformer.targets.opaque import OpaqueTarget
 from sumformer.targets.target import Target
-from sumformer.targets.target import target as make_target
 from sumformer.theorems.alberti_2023.arithmetic import ARITHMETICS
 from sumformer.theorems.architectures import theorem
 from sumformer.theorems.built import Built
+from sumformer.theorems.request import asked_epsilon, asked_options, asked_target
 from sumformer.theorems.routes import by_route
 from sumformer.theorems.saved_target import saved_target
 
@@ -146,18 +146,13 @@ def construct(
     `p` is that of d_p and `pattern` the connections, for the deep and the sparse Transformer.
     """
     start = time.perf_counter()
-    f = target if isinstance(target, Target | OpaqueTarget) else make_target(target, **domain)
-    if isinstance(target, Target | OpaqueTarget) and domain:
-        raise TypeError(f"construct: a Target has its own domain; unexpected {', '.join(domain)}")
-    if not 0 < epsilon < float("inf"):
-        raise InputError(f"construct: expected 0 < ε < ∞, got {epsilon}")
+    f, epsilon = asked_target(target, domain), asked_epsilon(epsilon)
     name = str(dtype).removeprefix("torch.")
     if name not in ARITHMETICS:
         raise InputError(f"construct: expected dtype in {tuple(ARITHMETICS)}, got {dtype!r}")
     arithmetic = ARITHMETICS[name]
     passed_over: tuple[str, ...] = ()
-    given = {"p": p, "pattern": pattern}
-    options = {**(options or {}), **{key: value for key, value in given.items() if value is not None}}
+    options = asked_options(options, p=p, pattern=pattern)
     if architecture == "sumformer":
         if options:
             raise InputError(

@@ -11,6 +11,7 @@ from sumformer.targets.opaque import OpaqueTarget
 from sumformer.targets.target import Target
 from sumformer.theorems.alberti_2023.arithmetic import Arithmetic
 from sumformer.theorems.built import Built, Estimate
+from sumformer.theorems.request import asked_epsilon
 
 _HOME = "sumformer.theorems.alberti_2023."
 # name → the module of the route and its function; imported when tried
@@ -57,7 +58,7 @@ def by_route(
 
 def estimate(f: Target, epsilon: float, arithmetic: Arithmetic, route: str) -> Estimate:
     """What `route` would cost and certify, without building: `<route>_estimate` of its module."""
-    module, _ = _ROUTES[route]
+    epsilon, (module, _) = asked_epsilon(epsilon), _ROUTES[route]
     predict: Callable[..., Estimate] = getattr(import_module(_HOME + module), f"{route}_estimate")
     return predict(f, epsilon, arithmetic)
 

@@ -222,7 +222,13 @@ def test_a_sparse_layer_without_positions_is_not_taken_for_an_equivariant_one(fo
         pattern = {"type": "Window", "w": 0}
         heads.update(type="SparseAttention", pattern=pattern, composition="sequential", layer=0)
 
+    def call_it_sparse(certificate):
+        certificate |= {"architecture": "sparse-transformer", "route": "S Theorem 1"}
+        certificate["constants"]["theorem"] = "S Theorem 1"
+
     found = check(forge(folders / "deep", tmp_path, config=thin))
+    assert any("architecture" in failure for failure in found.failures)
+    found = check(forge(folders / "deep", tmp_path, config=thin, certificate=call_it_sparse))
     assert any("attend to all" in failure for failure in found.failures)
 
 

@@ -111,7 +111,7 @@ def _parts(setting: Setting, errors: list[KernelError]) -> Parts:
         first = max(first, bound(Pass(part, exact, remainders, (0.0,) * len(left_out))))
         second = max(first, second, bound(Pass(part, exact, totals, left_out)))
         third = max(second, third, bound(Pass(part, rounded, totals, left_out)))
-    return first, second - first, math.nextafter(third - second, math.inf)
+    return first, second - first, math.nextafter(third - second, math.inf) if third > second else 0.0
 
 
 def token_pieces(net: Network, tokens: Tokens) -> list[Tokens]:

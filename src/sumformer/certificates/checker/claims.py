@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sumformer.certificates.certificate import CERTIFICATE_FILE, Certificate
+from sumformer.certificates.certificate import CERTIFICATE_FILE, OF_A_SUMFORMER, Certificate
 from sumformer.certificates.checker.ellipse import remainder
 from sumformer.certificates.checker.interval import Floats
-from sumformer.certificates.checker.json_values import MAX_DEGREE, is_integer
+from sumformer.certificates.checker.json_values import MAX_DEGREE, has_keys, is_integer
 from sumformer.certificates.checker.kernel_error import KernelConstants, KernelError
 from sumformer.certificates.checker.network import Kernel, Network
-from sumformer.certificates.checker.verdict import assumption_failures
+from sumformer.certificates.checker.verdict import assumption_failures, key_failures
 from sumformer.errors import FileFormatError, SumformerError
 from sumformer.targets.parser import parse
 from sumformer.targets.target import Target
@@ -23,6 +23,7 @@ from sumformer.targets.target import Target
 NAMES = ("interpolation remainder", "dropped and rounded coefficients", "rounding")
 KINDS = dict(zip(NAMES, ("proved", "enclosed", "rounding"), strict=True))
 ROUTES = ("exact", "sums")
+_OF_A_KERNEL = {"expression", "degree", "interpolation_degree", "ellipses", "range", "remainder", "dropped"}
 
 
 def field_failures(c: Certificate, f: Target, net: Network) -> list[str]:
@@ -41,7 +42,8 @@ def field_failures(c: Certificate, f: Target, net: Network) -> list[str]:
     if net.latent_dimension != c.latent_dimension:
         got = f"the certificate says {c.latent_dimension}, the network has {net.latent_dimension}"
         out.append(f"latent_dimension: {got}")
-    return out + assumption_failures(c, "4 ulp", "IEEE")
+    out += key_failures(c.constants, {"kernels"}, {"positions", "written"} if "positions" in c.constants else ())
+    return out + assumption_failures(c, *OF_A_SUMFORMER)
 
 
 def weight_failures(tensors: dict[str, NDArray[Any]], net: Network) -> list[str]:
@@ -80,6 +82,9 @@ def read_constants(folder: Path, c: Certificate, net: Network) -> tuple[list[Ker
 
 
 def _constants(entry: Any) -> KernelConstants:
+    has_keys(entry, _OF_A_KERNEL)
+    for ellipse in entry["ellipses"]:
+        has_keys(ellipse, {"variable", "rho", "maximum"})
     degree, ellipses = entry["interpolation_degree"], entry["ellipses"]
     if not is_integer(degree) or not 0 <= degree <= MAX_DEGREE:
         raise ValueError(f"interpolation_degree: expected an integer from 0 to {MAX_DEGREE}")
@@ -113,12 +118,14 @@ def constant_failures(g: int, kernel: Kernel, recorded: KernelConstants, proved:
     if not 0.999 * formula <= recorded.remainder <= 1.001 * formula:
         out.append(f"constants: kernel {g}: the remainder {recorded.remainder:.6g} is not that of its ρ, M and degree")
     # too large is harmless: the bound does not use it. Far from 0 the constructor's own rounding may dominate it.
-    excess = 3 * proved.gap + 1e-7 * max(abs(end) for end in recorded.range)
-    if not proved.least_gap * 0.999 - 1e-300 <= recorded.dropped <= excess:
+    room = 1e-7 * max(abs(end) for end in recorded.range)
+    enough = max(proved.least_gap * 0.999 - 1e-300, proved.gap / 1.4 - room)
+    if not enough <= recorded.dropped <= 3 * proved.gap + room:
         out.append(f"constants: kernel {g}: dropped is recorded as {recorded.dropped:.6g}, found {proved.gap:.6g}")
     (low, high), (least, most) = recorded.range, proved.node_range
     width = most - least + 1e-9 * (abs(least) + abs(most))
-    if not (least - width <= low <= least + 1e-9 * width and most - 1e-9 * width <= high <= most + width):
+    near = 1e-9 * width + 2.0**-48 * max(abs(least), abs(most))  # two enclosures may differ by some ulp
+    if not (least - width <= low <= least + near and most - near <= high <= most + width):
         out.append(f"constants: kernel {g}: the range {recorded.range} is not that of the kernel")
     return out
 

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from numpy.typing import NDArray
 
-from sumformer.certificates.certificate import CERTIFICATE_FILE, Certificate
+from sumformer.certificates.certificate import CERTIFICATE_FILE, NOT_CLAIMED, Certificate
 from sumformer.certificates.checker.json_values import (
     fraction,
     has_keys,
@@ -83,6 +83,8 @@ def _check_certificate(path: Path, c: Certificate) -> None:
         raise FileFormatError(path, "expected numbers in epsilon, total and the terms' bounds")
     if not all(isinstance(t.name, str) and isinstance(t.kind, str) for t in c.terms):
         raise FileFormatError(path, "expected a name and a kind in every term")
+    if c.not_claimed != NOT_CLAIMED:
+        raise FileFormatError(path, f"not_claimed: remarks are {', '.join(NOT_CLAIMED)}, all else is claimed")
     if not isinstance(c.constants, dict) or not isinstance(c.constants.get("kernels", []), list):
         raise FileFormatError(path, "expected an object of constants with a list of kernels")
 

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
 
-from sumformer.certificates.certificate import Certificate, sha256
+from sumformer.certificates.certificate import NOT_CLAIMED, Certificate, sha256
 from sumformer.certificates.checker.files import CONFIG_FILE, WEIGHTS_FILE
 from sumformer.certificates.checker.interval import ASSUMPTION
 from sumformer.certificates.checker.verification import Unproved, Verification
 
+U = 2.0**-52  # sums of a few numbers ≥ 0 in another order differ by less for each of them
 # what files made to deceive may provoke in a proof; none of it is a reason to believe them
 _STOPPED = (ArithmeticError, LookupError, MemoryError, RecursionError, TypeError, ValueError)
 
@@ -26,12 +27,20 @@ def hash_failures(folder: Path, c: Certificate) -> list[str]:
 
 
 def assumption_failures(c: Certificate, *needed: str) -> list[str]:
-    """Assumptions of the proof that the certificate does not name."""
-    return [
-        f"assumptions: the one with {text!r} is missing, on which the proof relies"
-        for text in needed
-        if not any(text in assumption for assumption in c.assumptions)
+    """The certificate names the assumptions of the proof, each once, and no other."""
+    out = [
+        f"assumptions: {text!r} is missing, on which the proof relies" for text in needed if text not in c.assumptions
     ]
+    out += [f"assumptions: {text!r} is none of the proof" for text in c.assumptions if text not in needed]
+    return out or (["assumptions: one is named twice"] if len(c.assumptions) > len(needed) else [])
+
+
+def key_failures(found: Mapping[str, object], needed: Collection[str], optional: Collection[str] = ()) -> list[str]:
+    """Recorded constants are those that are compared, and remarks, which are not claimed."""
+    missing, known = sorted(set(needed) - found.keys()), {*needed, *optional, *NOT_CLAIMED}
+    unknown = sorted(found.keys() - known)
+    out = [f"constants: {', '.join(missing)} missing"] if missing else []
+    return out + ([f"constants: unknown {', '.join(unknown)}"] if unknown else [])
 
 
 def term_failures(c: Certificate, kinds: Mapping[str, str]) -> list[str]:
@@ -45,7 +54,7 @@ def term_failures(c: Certificate, kinds: Mapping[str, str]) -> list[str]:
     if len({term.name for term in c.terms}) != len(c.terms):
         out.append("terms: a name occurs twice")
     total = sum(term.bound for term in c.terms)
-    if not (0 <= c.total < math.inf) or not abs(total - c.total) <= 1e-12 * abs(total):
+    if not (0 <= c.total < math.inf) or not abs(total - c.total) <= len(c.terms) * U * total:
         out.append(f"total: {c.total} is not the sum {total} of the terms")
     if not 0 < c.epsilon < math.inf or not c.total <= c.epsilon:
         out.append(f"epsilon: the total {c.total} is not ≤ ε = {c.epsilon}")

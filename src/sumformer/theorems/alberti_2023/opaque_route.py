@@ -5,14 +5,14 @@ from __future__ import annotations
 from math import ceil, prod
 
 from sumformer.algebra.rounding import fraction_bounds
-from sumformer.certificates.certificate import ErrorTerm
+from sumformer.certificates.certificate import OF_A_SUMFORMER, ErrorTerm
 from sumformer.errors import RefusedError
 from sumformer.nn.codes import smallest_code
 from sumformer.nn.opaque_grid_sumformer import OpaqueGridSumformer
 from sumformer.targets.opaque import OpaqueTarget
 from sumformer.theorems.alberti_2023.arithmetic import Arithmetic
 from sumformer.theorems.alberti_2023.grid_tables import fill_tables, most_cells, refuse_tokens
-from sumformer.theorems.built import ASSUMPTIONS, Built
+from sumformer.theorems.built import Built
 
 ACCEPT = 1 - 2.0**-20
 
@@ -44,5 +44,5 @@ def opaque_route(f: OpaqueTarget, epsilon: float, arithmetic: Arithmetic) -> Bui
         terms=(ErrorTerm("assumed modulus of continuity at the cells", "assumed", bound),),
         latent_dimension=network.latent_dimension,
         constants={"cells": cells, "code": code, "assumed_lipschitz": f.lipschitz, "width": f.width},
-        assumptions=(*f.assumptions, ASSUMPTIONS[2]),
+        assumptions=(*f.assumptions, OF_A_SUMFORMER[2]),
     )

@@ -38,7 +38,7 @@ def sums(f: Target, epsilon: float, arithmetic: Arithmetic) -> Built:
         network=build(result.plan, arithmetic).eval().requires_grad_(False),  # to train on: requires_grad_(True)
         route="exact" if result.exact else "sums",
         why=_why(result),
-        terms=_terms(result, epsilon),
+        terms=_terms(result, epsilon, arithmetic.tiny_out),
         latent_dimension=result.plan.latent_dimension,
         constants=constants if written is f else {**constants, "written": f.source},
         target=None if written is f else written,
@@ -90,10 +90,11 @@ def _why(result: SumsResult) -> str:
     return f"made of sums; what mixes x and y is analytic and interpolated: {mixed}"
 
 
-def _terms(result: SumsResult, epsilon: float) -> tuple[ErrorTerm, ...]:
+def _terms(result: SumsResult, epsilon: float, tiny: float) -> tuple[ErrorTerm, ...]:
     split = result.split
     room = epsilon * (1 - 1e-9) - SLACK * (split.remainder + split.dropped)
-    rounding = max(min(ROUNDING_SLACK * split.rounding, room), split.rounding)
+    least = min(64 * tiny, room) if result.plan.decomposition.sums else 0.0  # sums of zeros: underflow is counted
+    rounding = max(min(ROUNDING_SLACK * split.rounding, room), split.rounding, least)
     parts = (
         ErrorTerm("interpolation remainder", "proved", split.remainder * SLACK),
         ErrorTerm("dropped and rounded coefficients", "enclosed", split.dropped * SLACK),

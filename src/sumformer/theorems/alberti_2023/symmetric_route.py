@@ -106,6 +106,8 @@ def _degrees(f: Target, epsilon: float) -> Degrees:
 def _refuse(f: Target) -> None:
     """What can be said before any work."""
     reasons = []
+    if not f.expression.free:
+        reasons.append("it is a constant: route exact takes it")
     if not f.tokens.exact:
         reasons.append(f"its polynomial is made for one number of tokens, and {f.tokens.formula()} was asked: fix n")
     elif f.tokens.maximum * f.d > MAX_VARIABLES:

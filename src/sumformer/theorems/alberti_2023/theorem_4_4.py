@@ -44,8 +44,8 @@ def linformer(
     p: float | None = None,
 ) -> Built:
     """The theorem as a program, for one number of tokens."""
-    if k < 1:
-        raise InputError(f"linformer: expected k ≥ 1, got {k}")
+    if not isinstance(k, int) or isinstance(k, bool) or k < 1:
+        raise InputError(f"linformer: expected a whole number k ≥ 1, got {k!r}")
     if not f.tokens.exact:
         raise RefusedError(
             "a Linformer's E and F are k×n: the number of tokens must be known",

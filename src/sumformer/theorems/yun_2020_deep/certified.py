@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from sumformer.certificates.certificate import ErrorTerm
+from sumformer.certificates.certificate import OF_A_DEEP_NETWORK, ErrorTerm
 from sumformer.errors import InputError, RefusedError
 from sumformer.nn.deep_transformer import DeepTransformer
 from sumformer.nn.token_head import TokenHead
@@ -36,11 +36,6 @@ from sumformer.theorems.yun_2020_deep.plan import Plan
 from sumformer.theorems.yun_2020_deep.quantise import quantise
 from sumformer.theorems.yun_2020_deep.search import BUDGET, SLACK, Choice, ramp, ramps_term, ranges, search, terms
 
-ASSUMPTIONS = (
-    "torch's exp is 1 at 0 and 0 below −746, in softmax and in scaled_dot_product_attention",
-    "matrix products and sums are computed in IEEE float64 arithmetic, in any order",
-    "tokens are finite and lie in the box",
-)
 ZERO_PARTS = 256
 TIGHTER = (1.0, 0.92, 0.84, 0.7, 0.5)
 Progress = Callable[[str], None] | None
@@ -106,7 +101,7 @@ def _built(plan: Plan, f: Target, epsilon: float, p: float, choice: Choice, arch
         terms=tuple(t for t in found if t.bound > 0),
         latent_dimension=parts.width,
         constants={**constants(plan, choice, parts, e, p), **_placed(f)},
-        assumptions=ASSUMPTIONS,
+        assumptions=OF_A_DEEP_NETWORK,
         architecture=architecture,
         norm=norm_name(p),
     )
@@ -133,7 +128,7 @@ def slop(f: Target, q: int, n: int) -> float:
 
 def constants(plan: Plan, choice: Choice, parts: Layers, e: Fraction, p: float) -> dict[str, Any]:
     """What the certificate records."""
-    grid, largest = choice.grid, parts.magnitude
+    grid = choice.grid
     built = [len(parts.quantise), len(parts.contextual), len(parts.look_up) + len(parts.reject or ())]
     counts = plan.counts(grid)
     return {
@@ -147,7 +142,6 @@ def constants(plan: Plan, choice: Choice, parts: Layers, e: Fraction, p: float) 
         "scale": parts.scale,
         "pattern": None if plan.pattern is None else plan.pattern.config(),
         "places": None if grid.places is None else list(grid.places),
-        "largest_value": largest.inside,
         "layers": [
             {"step": step, "built": count, "formula": formula, "count": counts[step]}
             for step, count, formula in zip(counts, built, plan.formulas, strict=True)
@@ -186,7 +180,7 @@ def _zero(plan: Plan, f: Target, whole: float, p: float, architecture: str) -> B
             "zero": True,
             **_placed(f),
         },
-        assumptions=ASSUMPTIONS,
+        assumptions=OF_A_DEEP_NETWORK,
         architecture=architecture,
         norm=norm_name(p),
     )

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
@@ -87,8 +86,7 @@ def integrals(bar: PiecewiseConstant, p: float, s: int, equal_cells: bool) -> In
 
 def volume(f: Target, n: int) -> float:
     """vol(box)ⁿ, rounded up."""
-    sides = [high - low for low, high in zip(f.input_box.lower, f.input_box.upper, strict=True)]
-    return fraction_bounds(prod(sides, start=Fraction(1)) ** n)[1]
+    return fraction_bounds(f.input_box.volume**n)[1]
 
 
 def table_of(f: Target, n: int, per_axis: int) -> Multisets:

@@ -14,7 +14,7 @@ import math
 import time
 from pathlib import Path
 
-from sumformer.certificates.certificate import Certificate
+from sumformer.certificates.certificate import OF_A_COMPILED_NETWORK, Certificate
 from sumformer.certificates.checker.compiled.files import Compiled, read_compiled
 from sumformer.certificates.checker.compiled.forms import Forms
 from sumformer.certificates.checker.compiled.head import ARCHITECTURES, Head, read_head
@@ -29,6 +29,7 @@ from sumformer.certificates.checker.verdict import (
     claims,
     finite_sum,
     hash_failures,
+    key_failures,
     proving,
     term_failures,
     verdict,
@@ -118,7 +119,8 @@ def _field_failures(c: Certificate, f: Target, net: Compiled) -> list[str]:
         out.append(f"latent_dimension: {c.latent_dimension} is claimed, the attention carries {len(net.sources)}")
     if c.constants.get("blocks") != len(net.layers):
         out.append("constants: blocks is not the number of blocks")
-    return out + assumption_failures(c, "IEEE float64", "exp(0) = 1", "lie in the box")
+    out += key_failures(c.constants, {"blocks", "ideal"}, {"positions"})
+    return out + assumption_failures(c, *OF_A_COMPILED_NETWORK)
 
 
 def _claim_failures(c: Certificate, parts: Parts) -> list[str]:

@@ -114,7 +114,7 @@ class ExpressionIdeal:
         """The atom of a reduction; two that are written alike are one."""
         if place not in self._names:
             mine = next(r for r in self.net.reductions if r.node == place[0])
-            known = [p for p in self._names if self._alike(p, (mine.node, place[1]))]
+            known = [p for p in tuple(self._names) if self._alike(p, (mine.node, place[1]))]
             self._names[place] = self._names[known[0]] if known else place
         first = self._names[place]
         return self.forms.named(first, self.ranges[first])
@@ -197,8 +197,10 @@ class ExpressionIdeal:
         return Quotient(above, below, num, den, between(min(lows), max(highs)))
 
     def _ratio(self, p: Pass, term: Term, under: Term, ratio: Element) -> Interval:
-        """a_t/a on the cells of x: where it is a polynomial of u from its form, else by intervals."""
+        """a_t/a on the cells of x: 1, or from its form where it is a polynomial of u, else by intervals."""
         cells = p.setting.cells
+        if term.own == under.own:
+            return cells.full(INTERVALS.const(Fraction(1)))
         if not ratio.error and all(not m[1] and not m[2] for m in ratio.terms):
             polynomial = tuple((m[0], Fraction(int(c.numerator), int(c.denominator))) for m, c in ratio.terms.items())
             value = cells.polynomial(polynomial)  # along the axes of y: turn them into those of x

@@ -8,7 +8,7 @@ is taken for it, and errs by slope × distance.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
@@ -129,6 +129,10 @@ class Forms:
         if D.keys() == {self.atoms.one}:
             error = b.error * float(range.magnitude) ** 2 * 2 if b.error else 0.0
             self._not_lost(b.error, b)
+            if len(shared) == 1 and shared[0][1] == 1 and not exponent:  # b is one atom: so much it is at least
+                number, least = shared[0][0], (float(b.range.mignitude) - b.error) * abs(float(factor)) / UP
+                atom = self.atoms.table[number]
+                self.atoms.table[number] = replace(atom, least=max(least, atom.least))
             return Element(outside, error * UP, range)
         near = self.atoms.nearest("inverse of", D)
         distance = near[1] if near else 0.0

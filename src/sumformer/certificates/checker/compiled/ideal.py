@@ -28,9 +28,11 @@ from sumformer.certificates.checker.files import CONFIG_FILE, network_of
 from sumformer.certificates.checker.identity import identity_failures
 from sumformer.certificates.checker.kernel_error import kernel_error
 from sumformer.certificates.checker.network import structural_failures
+from sumformer.certificates.checker.symmetric.claims import KEYS
 from sumformer.certificates.checker.symmetric.files import as_matrix, polynomial_of
 from sumformer.certificates.checker.symmetric.files import read_constants as read_orbit_constants
 from sumformer.certificates.checker.symmetric.files import weight_failures as coefficient_failures
+from sumformer.certificates.checker.verdict import key_failures
 from sumformer.certificates.checker.verification import Unproved
 from sumformer.errors import FileFormatError, SumformerError
 from sumformer.targets.target import Target
@@ -82,6 +84,7 @@ def _symmetric(
     if not fits or (polynomial.centre, polynomial.radius) != (f.box.centre, f.box.radius):
         raise Unproved("ideal: its tokens, width or box are not the target's")
     _require(coefficient_failures(dict(tensors), polynomial))
+    _require(key_failures(c.constants, KEYS))
     recorded = read_orbit_constants(folder, c, polynomial)
     return SymmetricIdeal.prove(f, polynomial, as_matrix(dict(tensors)), recorded, c.total, forms)
 
@@ -95,7 +98,7 @@ def _expression(
     _require(structural_failures(network) or weight_failures(dict(tensors), network))
     _require(kernel_failures(network) + identity_failures(network))
     constants, failures = read_constants(folder, c, network)
-    _require(failures)
+    _require(failures + key_failures(c.constants, {"kernels"}))
     weights = as_matrices(dict(tensors), network)
     errors = []
     with np.errstate(all="ignore"):

@@ -15,6 +15,7 @@ from sumformer.certificates.checker.compiled.forms import Element, Forms, betwee
 from sumformer.certificates.checker.compiled.ledger import Value
 from sumformer.certificates.checker.interval import Floats
 from sumformer.certificates.checker.symmetric.checking import proved_maxima
+from sumformer.certificates.checker.symmetric.claims import constant_failures
 from sumformer.certificates.checker.symmetric.dropped import dropped
 from sumformer.certificates.checker.symmetric.expansion import expand
 from sumformer.certificates.checker.symmetric.files import Constants, Polynomial
@@ -44,6 +45,9 @@ class SymmetricIdeal:
                 raise Unproved(f"interpolation remainder: {first:.6g} is more than all that is claimed")
             values = node_values(f.expression, f.box, recorded.own, recorded.others, net.m)
             found = dropped(values, expand(net, weights), recorded, net.m)
+            wrong = constant_failures(net, weights, recorded, maxima, found)
+        if wrong:
+            raise Unproved(f"ideal: {'; '.join(wrong)}")
         return SymmetricIdeal((first, found.rest + found.moved), net, weights, forms)
 
     def outputs(self) -> list[list[Element]]:

@@ -20,31 +20,27 @@ from numpy.typing import NDArray
 
 from sumformer.certificates.certificate import CERTIFICATE_FILE, Certificate
 from sumformer.certificates.checker.deep.cell_values import Ints, on_cells
+from sumformer.certificates.checker.deep.claims import (
+    KINDS,
+    NAMES,
+    ZERO,
+    constant_failures,
+    field_failures,
+    part_failures,
+    power,
+    whole,
+)
 from sumformer.certificates.checker.deep.files import Attention, Floats, Network, read_deep_network
 from sumformer.certificates.checker.deep.quantiser import Quantiser, read_quantiser
 from sumformer.certificates.checker.deep.read_out import output_range
 from sumformer.certificates.checker.deep.simulation import simulate
 from sumformer.certificates.checker.files import read_certificate, read_weights
 from sumformer.certificates.checker.saved_target import read_target
-from sumformer.certificates.checker.verdict import (
-    assumption_failures,
-    finite_sum,
-    hash_failures,
-    proving,
-    term_failures,
-    verdict,
-)
+from sumformer.certificates.checker.verdict import finite_sum, hash_failures, proving, term_failures, verdict
 from sumformer.certificates.checker.verification import Unproved, Verification
 from sumformer.errors import FileFormatError, SumformerError
 from sumformer.targets.target import Target
 
-NAMES = ("cells", "tokens in equal cells", "ramps")
-KINDS = {
-    **dict(zip(NAMES, ("enclosed", "enclosed", "proved"), strict=True)),
-    "softmax": "proved",
-    "rounding": "rounding",
-    "the target itself": "enclosed",
-}
 Booleans = NDArray[np.bool_]
 MOST_ROWS = 400_000
 SUMMED = 1 + 1e-9
@@ -56,15 +52,13 @@ def check(directory: str | Path) -> Verification:
     c = read_certificate(folder)
     network = read_deep_network(folder, read_weights(folder))
     f = _target(folder, c)
-    failures = hash_failures(folder, c) + term_failures(c, KINDS) + _field_failures(c, f, network)
-    parts = (math.inf, math.inf, math.inf)
+    failures = hash_failures(folder, c) + term_failures(c, KINDS) + field_failures(c, f, network)
+    parts = dict.fromkeys(NAMES if network.layers else (ZERO,), math.inf)
     if not failures:
         with proving(failures):
-            parts = _parts(c, f, network)
-    total = finite_sum(parts) * SUMMED
-    if not failures and not total <= c.total:
-        failures.append(f"total: {c.total:.6g} is claimed, {total:.6g} found")
-    return verdict(c, dict(zip(NAMES, parts, strict=True)), total, failures, start)
+            parts, failures = _parts(c, f, network)
+            failures += part_failures(c, parts)
+    return verdict(c, parts, finite_sum(parts.values()) * SUMMED, failures, start)
 
 
 def _target(folder: Path, c: Certificate) -> Target:
@@ -75,36 +69,12 @@ def _target(folder: Path, c: Certificate) -> Target:
         raise FileFormatError(folder / CERTIFICATE_FILE, f"its positions do not make sense ({error})") from error
 
 
-def _field_failures(c: Certificate, f: Target, network: Network) -> list[str]:
-    out = []
-    if (
-        not f.tokens.exact
-        or f.tokens.minimum != network.n
-        or f.input_box.d != network.d
-        or len(network.head) != f.width
-    ):
-        out.append("target: its tokens or widths are not the network's")
-    if c.arithmetic != "float64" or c.latent_dimension != network.width:
-        out.append("arithmetic, latent_dimension: not those of the network")
-    if c.norm.startswith("d_") is False or c.norm[2:] not in (repr(_power(c)), repr(_power(c)).removesuffix(".0")):
-        out.append(f"norm: {c.norm!r} is not d_p for the recorded p")
-    if c.architecture not in ("deep-transformer", "sparse-transformer"):
-        out.append(f"architecture: {c.architecture!r} is not what this network is")
-    return out + assumption_failures(c, "exp is 1 at 0 and 0 below", "IEEE")
-
-
-def _power(c: Certificate) -> float:
-    p = c.constants.get("p")
-    return float(p) if isinstance(p, int | float) and not isinstance(p, bool) and 1 <= p < 1e6 else math.nan
-
-
-def _parts(c: Certificate, f: Target, network: Network) -> tuple[float, float, float]:
-    """The three terms of the bound."""
-    q, s, p = (_whole(c, "cells", least=0), _whole(c, "parts"), _power(c))
-    sides = [float(high - low) * SUMMED for low, high in zip(f.input_box.lower, f.input_box.upper, strict=True)]
-    volume = math.prod(sides) ** network.n * SUMMED
+def _parts(c: Certificate, f: Target, network: Network) -> tuple[dict[str, float], list[str]]:
+    """The terms of the bound, and what is wrong with the recorded constants."""
+    q, s, p = (whole(c, "cells", least=0), whole(c, "parts"), power(c))
+    volume = float(f.input_box.volume**network.n) * SUMMED
     if not network.layers:
-        return _zero(f, network, s, p, volume), 0.0, 0.0
+        return {ZERO: _zero(f, network, s, p, volume)}, constant_failures(c, network, None)
     quantiser = read_quantiser(network, f.input_box, q)
     low, high = output_range(network, q * (1 if quantiser.places is None else network.n))
     cells, values, sure = _written(network, quantiser, f.positioned)
@@ -114,7 +84,8 @@ def _parts(c: Certificate, f: Target, network: Network) -> tuple[float, float, f
     measure = min(1.0, network.n * network.d * quantiser.share)
     ramps = volume * measure * network.n * float((reach**p).sum())
     roots = [(volume * part * SUMMED) ** (1 / p) * SUMMED for part in (apart, equal)]
-    return roots[0], roots[1], float(ramps ** (1 / p)) * SUMMED
+    found = (*roots, float(ramps ** (1 / p)) * SUMMED)
+    return dict(zip(NAMES, found, strict=True)), constant_failures(c, network, quantiser)
 
 
 def _written(network: Network, quantiser: Quantiser, listed: bool) -> tuple[Ints, Floats, Booleans]:
@@ -213,10 +184,3 @@ def _orders(rows: Ints, listed: bool) -> Floats:
         run = np.where(rows[:, i] == rows[:, i - 1], run + 1, 1.0)
         out = out / run
     return np.ones(len(rows)) if listed else out
-
-
-def _whole(c: Certificate, name: str, least: int = 1) -> int:
-    value = c.constants.get(name)
-    if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= 10_000:
-        raise Unproved(f"constants: {name} should be a whole number from {least}, is {value!r}")
-    return value

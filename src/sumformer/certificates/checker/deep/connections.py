@@ -7,19 +7,38 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sumformer.certificates.checker.verification import Unproved
+
 Relation = NDArray[np.bool_]
 _MASK = (1 << 32) - 1
 
 
 def connections(pattern: Any, step: Any, n: int) -> Relation:
     """[k, j] = j ∈ A_k of step `step` mod p."""
-    if not isinstance(pattern, dict) or not isinstance(step, int) or isinstance(step, bool) or step < 0:
-        raise ValueError("expected a pattern and a step")
+    if not isinstance(step, int) or isinstance(step, bool) or step < 0:
+        raise ValueError("expected a step")
+    every = steps(pattern, n)
+    return every[step % len(every)]
+
+
+def steps(pattern: Any, n: int) -> list[Relation]:
+    """The p relations of a pattern."""
+    if not isinstance(pattern, dict):
+        raise ValueError("expected a pattern")
     numbers = {key: value for key, value in pattern.items() if key != "type"}
     if not all(isinstance(v, int) and not isinstance(v, bool) and v >= 0 for v in numbers.values()):
         raise ValueError("expected integers ≥ 0 as a pattern's arguments")
-    steps = _steps(pattern.get("type"), numbers, n)
-    return steps[step % len(steps)]
+    return _steps(pattern.get("type"), numbers, n)
+
+
+def reach(every: list[Relation]) -> int:
+    """The least s for which every token has heard of all: S¹ = A⁰, S^t_k = ∪ S^{t−1}_j over j ∈ A_k^{(t−1) mod p}."""
+    heard, n = every[0], len(every[0])
+    for s in range(1, n * len(every) + 1):
+        if heard.all():
+            return s
+        heard = every[s % len(every)].astype(np.int64) @ heard > 0
+    raise Unproved("the pattern's connections do not reach all tokens")
 
 
 def _steps(kind: Any, a: dict[str, int], n: int) -> list[Relation]:

@@ -30,7 +30,7 @@ class Stack:
 
 @dataclass(frozen=True)
 class Attention:
-    """Two heads of size 1: WQ, WK, WV (2, D), bQ (2,), WO (D, 2); `who` (n, n): may k attend to j."""
+    """Two heads of size 1: WQ, WK, WV (2, D), bQ (2,), WO (D, 2); `who` (n, n): may k attend to j, by `pattern`."""
 
     WQ: Floats
     bQ: Floats
@@ -38,6 +38,7 @@ class Attention:
     WV: Floats
     WO: Floats
     who: NDArray[np.bool_]
+    pattern: Any = None
 
 
 @dataclass(frozen=True)
@@ -50,6 +51,12 @@ class Network:
     places: Floats | None
     layers: tuple[Stack | Attention, ...]
     head: Floats
+
+    @property
+    def pattern(self) -> Any:
+        """That of the first attention layer that has one; None where all attend to all."""
+        patterns = (layer.pattern for layer in self.layers if isinstance(layer, Attention))
+        return next((pattern for pattern in patterns if pattern is not None), None)
 
     @property
     def width(self) -> int:
@@ -109,13 +116,14 @@ def _layer(data: Any, name: str, n: int, width: int, left: dict[str, NDArray[Any
     softmax = {"nhead": 2, "d_head": 1, "normaliser": {"type": "Softmax"}, "query_bias": True, "scale": False}
     _expect(heads, d_model=width, **softmax)
     if heads["type"] == "SoftmaxAttention":
-        who = np.ones((n, n), dtype=np.bool_)
+        who, pattern = np.ones((n, n), dtype=np.bool_), None
     else:
         _expect(heads, type="SparseAttention", composition="sequential")
-        who = connections(heads["pattern"], heads["layer"], n)
+        pattern = heads["pattern"]
+        who = connections(pattern, heads["layer"], n)
     shapes = {"W_Q.weight": (2, width), "W_Q.bias": (2,), "W_K.weight": (2, width), "W_V.weight": (2, width)}
     q, b, k, v = (_take(left, f"{name}.attention.{key}", shape) for key, shape in shapes.items())
-    return Attention(q, b, k, v, _take(left, f"{name}.attention.W_O.weight", (width, 2)), who)
+    return Attention(q, b, k, v, _take(left, f"{name}.attention.W_O.weight", (width, 2)), who, pattern)
 
 
 def _is_look_up(stack: Stack) -> bool:

@@ -21,9 +21,10 @@ from sumformer.targets.domain import Box
 
 @dataclass(frozen=True)
 class Quantiser:
-    """q cells per coordinate of the box, `share` of each of which is not covered, and the place of each token."""
+    """q cells per coordinate of the box, the widest `ramp` between two, the `share` not covered, each token's place."""
 
     q: int
+    ramp: Fraction
     share: float
     places: tuple[int, ...] | None
 
@@ -37,7 +38,7 @@ def read_quantiser(network: Network, box: Box, q: int) -> Quantiser:
     places = _places(network, q)
     count = q if places is None else network.n * q
     e = max(_coordinate(network.layers[0], i, count) for i in range(network.d))
-    return Quantiser(q, float(e) + 2 * _misplaced(network, box, q), places)
+    return Quantiser(q, e, float(e) + 2 * _misplaced(network, box, q), places)
 
 
 def _places(network: Network, q: int) -> tuple[int, ...] | None:

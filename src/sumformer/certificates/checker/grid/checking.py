@@ -59,7 +59,7 @@ def check(directory: str | Path) -> Verification:
         with proving(failures):
             parts, found = _prove(c, f, net, tensors)
             failures += found
-    above = math.nextafter(finite_sum(parts), math.inf)
+    above = math.nextafter(finite_sum(parts), math.inf) if any(parts) else 0.0
     return verdict(c, dict(zip(NAMES, parts, strict=True)), above, failures + broken, start)
 
 

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import math
 import time
-from fractions import Fraction
 from itertools import combinations_with_replacement
 from pathlib import Path
 
@@ -91,7 +90,7 @@ def _prove(c: Certificate, f: Target, net: Network) -> tuple[Parts, list[str]]:
     error = abs(g) * head.relative * largest + _rounding(abs(a) * float(grid.mass[0]) + abs(g) * largest, table)
     values = table.climb(a * cells.q[own] + g * (total / n), error * SUMMED)
     gap = _gap(f, cells, own, others, values)
-    failures = constant_failures(c, net, cells, len(own), float(phi.max()))
+    failures = constant_failures(c, f, net, cells, len(own), float(phi.max()))
     modulus = _modulus(c, f, cells)
     if net.activation == "step":
         return _compared(c, (modulus, gap, 0.0), failures)
@@ -153,10 +152,8 @@ def _reach(table: Staircase, off: float) -> Floats:
 
 
 def _in_d_p(p: float, f: Target, off: tuple[float, float], reach: Floats, cells: Cells) -> Parts:
-    n, volume = f.tokens.maximum, Fraction(1)
-    for low, high in zip(f.box.lower, f.box.upper, strict=True):
-        volume *= high - low
-    size = float(volume**n) * SUMMED
+    n = f.tokens.maximum
+    size = float(f.box.volume**n) * SUMMED
     scale = (size * n * f.width) ** (1 / p) * SUMMED
     on = size * float(cells.ramp_share(n)) * n * float((reach**p).sum()) * SUMMED
     return off[0] * scale, off[1] * scale, on ** (1 / p) * SUMMED

@@ -5,17 +5,17 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
-from sumformer.certificates.certificate import Certificate
+from sumformer.certificates.certificate import OF_A_COMPILED_NETWORK, Certificate
 from sumformer.certificates.checker.compiled.head import ARCHITECTURES
 from sumformer.certificates.checker.look_up.files import Network
 from sumformer.certificates.checker.look_up.grid import Cells
-from sumformer.certificates.checker.verdict import assumption_failures
+from sumformer.certificates.checker.verdict import assumption_failures, claims, key_failures
 from sumformer.targets.target import Target
 
 NAMES = ("modulus of continuity at the cells", "rounding", "ramps")
 KINDS = dict(zip(NAMES, ("enclosed", "rounding", "proved"), strict=True))
-_KEYS = {"why", "activation", "cells", "entries", "code", "lipschitz", "lipschitz_attained"}
-_RELU = {"p", "sup_off_ramps", "ramp_share", "ramps", "layers"}
+_KEYS = {"activation", "cells", "entries", "code", "lipschitz"}
+_RELU = {"p", "sup_off_ramps", "ramp_share", "ramps"}
 
 
 def field_failures(c: Certificate, f: Target, net: Network) -> list[str]:
@@ -31,14 +31,13 @@ def field_failures(c: Certificate, f: Target, net: Network) -> list[str]:
         out.append("arithmetic, latent_dimension: not those of the network")
     if c.norm != ("sup" if net.activation == "step" else _norm(c)):
         out.append(f"norm: {c.norm!r} is not sup (steps) or d_p for the recorded p (ReLU)")
-    if c.constants.keys() != (_KEYS if net.activation == "step" else _KEYS | _RELU):
-        out.append("constants: some are missing, or unknown")
-    elif not 0 <= number(c, "lipschitz_attained") <= number(c, "lipschitz") < math.inf:
+    out += key_failures(c.constants, _KEYS if net.activation == "step" else _KEYS | _RELU)
+    if not 0 <= number(c, "lipschitz_attained", 0.0) <= number(c, "lipschitz") < math.inf:
         out.append("constants: expected 0 ≤ lipschitz_attained ≤ lipschitz")
-    return out + assumption_failures(c, "exp(0) = 1", "IEEE", "lie in the box")
+    return out + assumption_failures(c, *OF_A_COMPILED_NETWORK)
 
 
-def constant_failures(c: Certificate, net: Network, cells: Cells, entries: int, largest: float) -> list[str]:
+def constant_failures(c: Certificate, f: Target, net: Network, cells: Cells, entries: int, largest: float) -> list[str]:
     """Recorded constants that are not those of the network."""
     k = c.constants
     found = {"activation": net.activation, "entries": entries, "code": largest}
@@ -52,16 +51,32 @@ def constant_failures(c: Certificate, net: Network, cells: Cells, entries: int, 
     if net.activation == "relu":
         widths = k["ramps"] if isinstance(k["ramps"], list) and len(k["ramps"]) == net.d else [math.nan] * net.d
         same = all(Fraction(w) == r for w, ramps in zip(widths, cells.ramps, strict=True) for r in ramps if w == w)
-        if not same or any(w != w for w in widths) or k["layers"] != []:
+        if not same or any(w != w for w in widths):
             out.append("constants: the ramps are not as wide as recorded")
-        if not float(cells.ramp_share(net.tokens)) <= number(c, "ramp_share") * (1 + 1e-12) <= 1 + 1e-9:
-            out.append("constants: ramps take a larger share of the inputs than recorded")
+        share = float(cells.ramp_share(net.tokens))
+        if not share <= number(c, "ramp_share") * (1 + 1e-12) <= min(1.0, share * (1 + 1e-5)) + 1e-9:
+            out.append(f"constants: ramp_share is recorded as {k['ramp_share']!r}, found {share:.6g}")
+    return out + _sup_failures(c, f, cells)
+
+
+def _sup_failures(c: Certificate, f: Target, cells: Cells) -> list[str]:
+    """The terms, times (V n width)^{1/p} in d_p, follow from lipschitz; with rounding they are sup_off_ramps."""
+    out, claimed, p = [], claims(c), number(c, "p", math.inf)
+    scale = 1.0 if c.norm == "sup" else (float(f.box.volume**f.tokens.maximum) * f.tokens.maximum * f.width) ** (1 / p)
+    term = claimed.get(NAMES[0], 0.0)
+    ratio = max(r / h for r, h in zip(cells.radii(), f.box.radius, strict=True))
+    modulus = number(c, "lipschitz") * float(ratio) * scale
+    if not modulus * (1 - 1e-6) <= term <= 1.2 * modulus:
+        out.append(f"term {NAMES[0]!r}: {term:.6g} is claimed, its constants say {modulus:.6g}")
+    off = number(c, "sup_off_ramps", 0.0) * scale
+    if c.norm != "sup" and not abs(off - term - claimed.get(NAMES[1], 0.0)) <= 1e-6 * off:
+        out.append("constants: sup_off_ramps is not what the terms say")
     return out
 
 
-def number(c: Certificate, name: str) -> float:
+def number(c: Certificate, name: str, default: float = math.nan) -> float:
     """A recorded number, NaN where it is none."""
-    value = c.constants.get(name)
+    value = c.constants.get(name, default)
     return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else math.nan
 
 

@@ -13,18 +13,19 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from sumformer.certificates.certificate import Certificate
+from sumformer.certificates.certificate import OF_A_SUMFORMER, Certificate
 from sumformer.certificates.checker.files import read_certificate, read_described, read_weights
 from sumformer.certificates.checker.grid.tables import Tensors, latent_dimension, radius, table_failures
 from sumformer.certificates.checker.json_values import has_keys, integer, items
 from sumformer.certificates.checker.saved_target import read_domain
-from sumformer.certificates.checker.verdict import assumption_failures, hash_failures, verdict
+from sumformer.certificates.checker.verdict import assumption_failures, hash_failures, key_failures, verdict
 from sumformer.certificates.checker.verification import Verification
 from sumformer.targets.domain import Box, Tokens
+from sumformer.targets.opaque import PREFIX, OpaqueTarget
 
-PREFIX = "opaque:"
 TERM = "assumed modulus of continuity at the cells"
 NOT_CHECKED = "not checked here: the modulus and the equivariance of the function, of which only the name is saved"
+_RECORDED = ("cells", "code", "width")
 _KEYS = {"type", "function", "width", "d", "n", "cells", "code", "arithmetic"}
 
 
@@ -35,7 +36,7 @@ def check(directory: str | Path) -> Verification:
     config = read_described(folder, "a network of a function without a formula", _config)
     box, tokens = read_domain(folder, c)
     broken = _shape_failures(c, config) or table_failures(tensors, config["cells"], "float64", box)
-    failures = hash_failures(folder, c) + _field_failures(c, config, tokens) + broken
+    failures = hash_failures(folder, c) + _field_failures(c, config, box, tokens) + broken
     bound = math.inf if broken else _bound(c, box, tensors)
     if not broken and not bound <= c.total <= c.epsilon:
         failures.append(f"total: {c.total:.6g} is claimed for ε = {c.epsilon:.6g}; L·r = {bound:.6g}")
@@ -63,7 +64,7 @@ def _shape_failures(c: Certificate, config: dict[str, Any]) -> list[str]:
     return [] if same else ["arithmetic, d, cells: the network's are not the certificate's"]
 
 
-def _field_failures(c: Certificate, config: dict[str, Any], tokens: Tokens) -> list[str]:
+def _field_failures(c: Certificate, config: dict[str, Any], box: Box, tokens: Tokens) -> list[str]:
     out = []
     if c.target != PREFIX + str(config["function"]):
         out.append(f"target: the certificate is about {c.target}, the network about {config['function']}")
@@ -78,7 +79,10 @@ def _field_failures(c: Certificate, config: dict[str, Any], tokens: Tokens) -> l
         out.append(f"latent_dimension: the certificate says {c.latent_dimension}, the code has {dimension}")
     if [(t.name, t.kind) for t in c.terms] != [(TERM, "assumed")] or c.terms[0].bound != c.total:
         out.append(f"terms: expected the one term {TERM!r}, of kind assumed")
-    constant = f"most {c.constants.get('assumed_lipschitz')!r}·δ"
-    if not any(a.startswith("modulus:") and a.endswith(constant) for a in c.assumptions):
-        out.append(f"assumptions: the modulus, at {constant}, is missing, on which the bound relies")
-    return out + assumption_failures(c, "equivariance:", "a function of its tokens alone", "lie in the box")
+    out += key_failures(c.constants, {*_RECORDED, "assumed_lipschitz"})
+    for name in _RECORDED:
+        if c.constants.get(name) != config[name]:
+            out.append(f"constants: {name} is recorded as {c.constants.get(name)!r}, the network's is {config[name]!r}")
+    lipschitz: Any = c.constants.get("assumed_lipschitz")
+    f = OpaqueTarget(None, str(config["function"]), config["width"], c.d, box, tokens, lipschitz)
+    return out + assumption_failures(c, *f.assumptions, OF_A_SUMFORMER[2])

@@ -31,12 +31,16 @@ _ENTRY = 2.0**-50  # of a stored cosine and two roundings
 
 @dataclass(frozen=True)
 class Dropped:
-    """`rest` ≥ sup |P| with the interpolation's rounding, `moved` ≥ sup |Q|, `size` ≥ sup |S|, `kept` orbits."""
+    """`rest` ≥ sup |P| with the interpolation's `rounding`, `moved` ≥ sup |Q|, `size` ≥ sup |S|.
+
+    `kept`: the orbits of S, as few and as many as they may be: one no larger than rounding may count or not.
+    """
 
     rest: float
     moved: float
     size: float
-    kept: int
+    kept: tuple[int, int]
+    rounding: float
 
 
 def interpolant(values: NodeValues, own: Sequence[int], others: Sequence[int], m: int) -> tuple[Floats, float]:
@@ -75,6 +79,8 @@ def dropped(values: NodeValues, expansion: Expansion, recorded: Constants, m: in
     coefficients, error = interpolant(values, recorded.own, recorded.others, m)
     a, b, inside = _places(expansion, recorded, m)
     weight = expansion.arrangements
+    tiny = (np.abs(coefficients[:, a, b]) * weight[inside] <= 8 * error).all(axis=0)
+    doubtful = int((tiny & (expansion.entries[inside] != 0).any(axis=1)).sum())
     moved, kept = 0.0, np.zeros(len(a), dtype=bool)
     size = 0.0
     for component, s, e in zip(coefficients, expansion.entries.T, expansion.errors.T, strict=True):
@@ -87,7 +93,8 @@ def dropped(values: NodeValues, expansion: Expansion, recorded: Constants, m: in
         moved = max(moved, _sum((gap * (1 + 1e-12) + e) * weight))
         size = max(size, _sum((np.abs(s) + e) * weight))
     rest = max(_norm(component, own, others, m, recorded.grid) for component in coefficients)
-    return Dropped(rest + error, moved, size, int(kept.sum()))
+    surely = int(kept.sum())
+    return Dropped(rest + error, moved, size, (surely, surely + doubtful), error)
 
 
 def _places(expansion: Expansion, recorded: Constants, m: int) -> tuple[Integers, Integers, Integers]:

@@ -116,6 +116,8 @@ def _constants(data: Mapping[str, Any], net: Polynomial) -> Constants:
         raise ValueError(f"own_degrees, other_degrees: expected {net.d} integers from 0 to {MAX_DEGREE} each")
     ellipses = items(data["ellipses"])
     k = 2 * net.d if net.m else net.d
+    for ellipse in ellipses:
+        has_keys(ellipse, {"variable", "rho", "maximum"})
     if [e["variable"] for e in ellipses] != list(range(k)):
         raise ValueError("ellipses: expected one for each coordinate of x, then of y where there are others")
     numbers = [float(e[key]) for key in ("rho", "maximum") for e in ellipses]

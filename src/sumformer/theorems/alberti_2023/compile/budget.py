@@ -20,6 +20,7 @@ from sumformer.theorems.alberti_2023.compile.program import Program, Value
 
 PER_LOG = 11.5  # weights of a product per factor e of accuracy: two branches of 4 units, 4 weights each, for 16
 INFLATE = 1 + 2.0**-40
+FLAT = 1e-3  # segments at δ = 1: a function that is nearly a line gets a share too, since its values are rounded
 
 
 class Budget:
@@ -76,7 +77,7 @@ class Budget:
             delta < self._areas, delta, self._areas * INFLATE**3
         )  # the area: nothing but its linear part
         index = [v.index for v in self._functions]
-        out[index] = (3 * np.maximum(self._knots, 1e-30) / (2 * mu * self.sensitivity[index])) ** (2 / 3)
+        out[index] = (3 * np.maximum(self._knots, FLAT) / (2 * mu * self.sensitivity[index])) ** (2 / 3)
         return out
 
     def _carried(self, v: Value, errors: FloatArray) -> float:

@@ -17,6 +17,7 @@ from sumformer.theorems.alberti_2023.compile.network import Head
 from sumformer.theorems.built import ROUNDING_SLACK, SLACK, Built
 
 M = TypeVar("M", bound=MultiHead)
+UNDERFLOW = 1e-280  # of all blocks: claimed of a network of zeros too
 
 
 def select(layer: M, values: list[int], means: list[int], scale: float = 1.0) -> M:
@@ -91,6 +92,6 @@ def _terms(parts: Parts, epsilon: float, approximation: float) -> tuple[ErrorTer
         ErrorTerm("φ gadgets", "proved", parts.phi * SLACK),
         ErrorTerm("sum head", "rounding", parts.head * share),
         ErrorTerm("ψ gadgets", "proved", parts.psi * SLACK),
-        ErrorTerm("rounding", "rounding", parts.rounding * share),
+        ErrorTerm("rounding", "rounding", max(parts.rounding * share, min(UNDERFLOW, room))),
     )
     return tuple(t for t in found if t.bound > 0)

@@ -150,7 +150,7 @@ class SumsProgram:
             sizes = [plan.degree + 1] * len(plan.coordinates)
             columns = [int(np.ravel_multi_index([beta[c] for c in plan.coordinates], sizes)) for beta in support]
             part = plan.truncation.matrix()[:, columns]
-            matrix = (matrix[:, None, :] * part[None, :, :]).reshape(-1, len(support))
+            matrix = (matrix[:, None, :] * part[None, :, :]).reshape(len(matrix) * len(part), len(support))
         weights, size = matrix @ moved, np.abs(matrix) @ np.abs(moved)
         largest = float(self._channel_size(t.channel))
         errors = size.sum(1) * largest * gamma(len(support) + 8 + len(t.kernels), 2.0**-53)

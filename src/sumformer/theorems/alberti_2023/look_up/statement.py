@@ -13,14 +13,13 @@ from math import inf
 from typing import Any
 
 from sumformer.algebra.rounding import FloatArray, fraction_bounds
-from sumformer.certificates.certificate import ErrorTerm
+from sumformer.certificates.certificate import OF_A_COMPILED_NETWORK, ErrorTerm
 from sumformer.errors import InputError, RefusedError
 from sumformer.nn.look_up_transformer import ACTIVATIONS
 from sumformer.targets.lipschitz import LipschitzBound, lipschitz_bound
 from sumformer.targets.target import Target
 from sumformer.theorems.alberti_2023.arithmetic import Arithmetic
 from sumformer.theorems.alberti_2023.compile.network import Head
-from sumformer.theorems.alberti_2023.compile.statement import ASSUMPTIONS
 from sumformer.theorems.alberti_2023.look_up.network import look_up_network
 from sumformer.theorems.alberti_2023.look_up.plan import ACCEPT, cells_per_axis
 from sumformer.theorems.alberti_2023.look_up.table import Table, make_table
@@ -72,7 +71,7 @@ def look_up_statement(
         ramps, touched = _ramps(f, per_axis, p, epsilon, reach)
         terms = [ErrorTerm(t.name, t.kind, t.bound * scale * SUMMED) for t in terms]
         terms.append(ErrorTerm("ramps", "proved", _ramp_term(f, touched, p, reach)))
-        constants |= {"p": p, "sup_off_ramps": off, "ramp_share": touched, "ramps": ramps, "layers": []}
+        constants |= {"p": p, "sup_off_ramps": off, "ramp_share": touched, "ramps": ramps}
     _refuse_beyond(epsilon, terms, off, p)
     return Built(
         network=look_up_network(f, per_axis, table, head, activation, ramps),
@@ -81,7 +80,7 @@ def look_up_statement(
         terms=tuple(t for t in terms if t.bound > 0),
         latent_dimension=1,
         constants=constants,
-        assumptions=ASSUMPTIONS,
+        assumptions=OF_A_COMPILED_NETWORK,
         architecture=architecture,
         norm=norm_name(p),
     )
@@ -134,10 +133,7 @@ def _why(count: int, per_axis: int, d: int, p: float | None) -> str:
 
 
 def _volume(f: Target) -> float:
-    volume = Fraction(1)
-    for low, high in zip(f.box.lower, f.box.upper, strict=True):
-        volume *= high - low
-    return fraction_bounds(volume**f.tokens.maximum)[1]
+    return fraction_bounds(f.box.volume**f.tokens.maximum)[1]
 
 
 def _scale(f: Target, p: float) -> float:

@@ -1,0 +1,67 @@
+"""What is asked of `construct`: ε > 0, p ≥ 1, a domain and options; each as it should be, or an `InputError`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from inspect import signature
+from math import inf
+from numbers import Real
+from typing import Any
+
+from sumformer.errors import InputError
+from sumformer.targets.opaque import OpaqueTarget
+from sumformer.targets.target import Target
+from sumformer.targets.target import target as make_target
+
+_DOMAIN = tuple(signature(make_target).parameters)[1:]
+
+
+def asked_target(target: Any, domain: Mapping[str, Any]) -> Target | OpaqueTarget:
+    """The target itself, or that of a formula over this domain."""
+    unknown = [name for name in domain if name not in _DOMAIN]
+    if unknown:
+        raise InputError(f"construct: it does not know {', '.join(unknown)}; a domain is given by {', '.join(_DOMAIN)}")
+    if isinstance(target, Target | OpaqueTarget):
+        if domain:
+            names = ", ".join(domain)
+            raise InputError(f"construct: a Target has its own domain; give {names} to target(…), not to construct")
+        return target
+    f: Target | OpaqueTarget = make_target(target, **domain)
+    return f
+
+
+def asked_epsilon(value: Any) -> float:
+    """The error allowed."""
+    found = _float(value)
+    if found is None or not 0 < found < inf:
+        raise InputError(f"epsilon: expected a number 0 < ε < ∞, as 1e-3, got {_shown(value)}")
+    return found
+
+
+def asked_options(options: Mapping[str, Any] | None, **given: Any) -> dict[str, Any]:
+    """The options and what was `given` of p and pattern, by name."""
+    if options is not None and not (isinstance(options, Mapping) and all(isinstance(key, str) for key in options)):
+        raise InputError(f'construct: expected options by name, as {{"prefer": "depth"}}, got {_shown(options)}')
+    found = {**(options or {}), **{key: value for key, value in given.items() if value is not None}}
+    if found.get("p") is not None:
+        p = _float(found["p"])
+        if p is None or not 1 <= p < inf:
+            raise InputError(f"construct: expected a number 1 ≤ p < ∞ for d_p, as 2, got {_shown(found['p'])}")
+        found["p"] = p
+    return found
+
+
+def _float(value: Any) -> float | None:
+    """A number of Python's or numpy's; None for anything else, truth values and strings included."""
+    if not isinstance(value, Real) or isinstance(value, bool):
+        return None
+    try:
+        return float(value)
+    except OverflowError:
+        return None
+
+
+def _shown(value: Any) -> str:
+    text = repr(value).replace("\n", " ")
+    kind = "" if isinstance(value, Real) and not isinstance(value, bool) else f", of type {type(value).__name__}"
+    return (text if len(text) <= 40 else text[:37] + "…") + kind
