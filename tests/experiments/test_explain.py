@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 
 import sumformer
 from sumformer.cli.app import app
+from sumformer.cli.output import console
 from sumformer.errors import InputError, NotSupportedError
 from sumformer.experiments.explain import explain
 from sumformer.experiments.explain.picture import draw
@@ -203,7 +204,8 @@ def test_a_folder_that_is_not_there_can_be_made(tmp_path):
     assert "sumformer construct" in shown.stderr
 
 
-def test_the_command_shows_every_kind(tmp_path):
+def test_the_command_shows_every_kind(tmp_path, monkeypatch):
+    monkeypatch.setattr(console, "_width", 160)
     saved(tmp_path / "table", "max(y)", 0.4, n=2, **GRID, options={"activation": "relu"})
     saved(tmp_path / "grid", "max(y)", 0.4, n=2, route="grid")
     saved(tmp_path / "sums", "x*mean(exp(y))", 0.1)
@@ -212,7 +214,7 @@ def test_the_command_shows_every_kind(tmp_path):
         "grid": ("decoded", "centre", "certified"),
         "sums": ("mean(exp(y))", "Σ (exp(y[0] - 0.5))", "φ, Σ, ψ by route sums"),
     }.items():
-        shown = CliRunner().invoke(app, ["explain", str(tmp_path / name)], env={"COLUMNS": "160"})
+        shown = CliRunner().invoke(app, ["explain", str(tmp_path / name)])
         assert shown.exit_code == 0, shown.output
         for word in words:
             assert word in shown.output, shown.output

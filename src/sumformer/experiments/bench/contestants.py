@@ -6,6 +6,7 @@ out, by name.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -61,7 +62,9 @@ def _sdpa(s: Shape, n: int) -> nn.Module:
 
 
 def _performer_peer(s: Shape, n: int) -> nn.Module:
-    from performer_pytorch import SelfAttention
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # it compares versions with distutils
+        from performer_pytorch import SelfAttention
 
     peer: nn.Module = SelfAttention(dim=s.d, heads=s.heads, dim_head=s.d_head, nb_features=s.features)
     return peer
