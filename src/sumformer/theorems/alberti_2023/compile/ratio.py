@@ -6,6 +6,7 @@ With weights w_j = b K̃ > 0 (K̃ within η < 1 of K, relatively) q is a mean of
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -73,10 +74,11 @@ def quotient(program: Program, num: Functional, den: Functional, shared: SharedK
     bottom = program.sum(den, (low, high), because, name="den")
     if high <= STEEP * low:
         return program.product(num, program.function(RECIPROCAL, bottom, "1/den"), name="num/den")
-    c = 1.0 - g_low
-    top = program.sum(num + den.scaled(c), (low, high * (1 + g_high - g_low)), because | {"c": c}, name="num + c den")
+    c = math.nextafter(1.0 - g_low, math.inf)  # rounded so that q + c is not below 1
+    most = (c + g_high) * (1 + 2.0**-50)
+    top = program.sum(num + den.scaled(c), (low, high * most), because | {"c": c}, name="num + c den")
     difference = program.function(LOG, top, "log num") + (-program.function(LOG, bottom, "log den"))
-    logarithm = program.sum(difference, (-_SLACK, float(np.log(1 + g_high - g_low)) + _SLACK), because, name="log q")
+    logarithm = program.sum(difference, (-_SLACK, math.log(most) + _SLACK), because, name="log q")
     return program.function(EXP, logarithm, "q").shifted(-c)
 
 
