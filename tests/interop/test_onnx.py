@@ -5,6 +5,7 @@ import torch
 
 import sumformer
 from sumformer.interop.onnx import export_onnx, onnx_error
+from sumformer.nn import PieceStack, ReluStack
 
 
 @pytest.mark.parametrize(
@@ -27,3 +28,11 @@ def test_a_construction_for_a_range_of_n_says_which(tokens, n, tmp_path):
     assert (facts["n"], facts["tokens"]) == (n, tokens)
     for count in (2, 5):
         assert onnx_error(made.network, path, torch.rand(3, count, 1, dtype=torch.float64)) < 1e-12
+
+
+@pytest.mark.parametrize("stack", [ReluStack(3, 4, 5), PieceStack(3, 5)], ids=["relu", "pieces"])
+def test_a_stack_that_trains_is_exported_too(stack, tmp_path):
+    assert all(parameter.requires_grad for parameter in stack.parameters())
+    x = torch.rand(2, 4, 3)
+    export_onnx(stack, tmp_path / "stack.onnx", x)
+    assert onnx_error(stack, tmp_path / "stack.onnx", x) <= 1e-5

@@ -87,7 +87,7 @@ def export_onnx(
         name = _mask_name(module)
         dtype = torch.int64 if name == "attention_mask" else torch.bool
         keywords[name], shapes[name] = torch.ones(_BATCH, n, dtype=dtype, device=x.device), sizes
-    with _evaluating(module), _quiet():
+    with torch.no_grad(), _evaluating(module), _quiet():
         try:
             program = torch.onnx.export(
                 module, (x,), kwargs=keywords, dynamo=True, dynamic_shapes=shapes, verbose=False
