@@ -207,3 +207,17 @@ def test_memory_stays_below_a_latent_buffer():
     with torch.no_grad(), Watch():
         c.network(X)
     assert largest < n * c.certificate.latent_dimension / 4
+
+
+def test_saving_leaves_no_report_of_another_construction_and_no_trained_network_is_replaced(tmp_path):
+    first = sumformer.construct("mean(y)", 0.1)
+    first.save(tmp_path / "a")
+    (tmp_path / "a" / "report.html").write_text("of mean(y)")
+    sumformer.construct("x - mean(y)", 0.1).save(tmp_path / "a")
+    assert not (tmp_path / "a" / "report.html").exists()
+    assert sumformer.load(tmp_path / "a").target.source == "x - mean(y)"
+    first.network.save_pretrained(tmp_path / "trained")
+    before = (tmp_path / "trained" / "config.json").read_text()
+    with pytest.raises(InputError, match="another folder"):
+        sumformer.construct("x - mean(y)", 0.1).save(tmp_path / "trained")
+    assert (tmp_path / "trained" / "config.json").read_text() == before

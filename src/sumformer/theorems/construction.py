@@ -109,9 +109,15 @@ class Construction:
             raise InputError("sum_others and mean_others leave out the own token: queries must be the sources")
 
     def save(self, directory: str | Path) -> None:
-        """Write config.json, model.safetensors and certificate.json (report.html is written by `report`)."""
+        """Write config.json, model.safetensors and certificate.json, in place of a construction that is there.
+
+        Its report.html goes too, as it speaks of another one; a network without a certificate is not replaced.
+        """
         folder = Path(directory)
+        if (folder / WEIGHTS_FILE).exists() and not (folder / CERTIFICATE_FILE).exists():
+            raise InputError(f"{folder} holds a network that was not constructed; give another folder")
         self.network.save_pretrained(folder)
+        (folder / "report.html").unlink(missing_ok=True)
         signed = replace(
             self.certificate,
             weights_sha256=sha256(folder / WEIGHTS_FILE),

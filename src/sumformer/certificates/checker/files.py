@@ -180,6 +180,6 @@ def check_size(path: Path, limit: int) -> None:
     try:
         size = path.stat().st_size
     except OSError:
-        raise FileFormatError(path, "no such file; expected a folder written by Construction.save") from None
+        raise FileFormatError(path, "no such file; `sumformer construct … --out DIR` writes such a folder") from None
     if size > limit:
         raise FileFormatError(path, f"has {size} bytes; the checker reads at most {limit}")
