@@ -68,7 +68,7 @@ def construct(
     no_report: NoReport = False,
     as_json: Json = False,
 ) -> None:
-    """Build a linear-time network within EPSILON of EXPRESSION for every input, with a proof of it."""
+    """Build a network within EPSILON of EXPRESSION for every input, with a proof of it."""
     f = make_target(expression, n=tokens, d=dim, box=box, positions=positions)
     options: dict[str, Any] = {} if prefer is None else {"prefer": prefer}
     options |= {} if activation is None else {"activation": activation}
