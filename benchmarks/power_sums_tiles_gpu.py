@@ -4,8 +4,9 @@ python benchmarks/power_sums_tiles_gpu.py [--n 10000000] [--json FILE]
 
 Floor: the larger of the bytes of x at the copy rate and n·d' float32 multiply-adds at the rate of a loop of independent
 ones, both measured here. Four inputs take turns, so that none is found in the cache. `ms` is one call in a captured
-graph of four, `launched_ms` one call as Python launches it, `first_s` the first call, which compiles. `error` is
-against float64 features of 10⁵ tokens, over Σ|φ|; `of_stated` is over what the contract states.
+graph of four, `launched_ms` one call as Python launches it, `first_s` the first call, which plans (`plan_s`) and
+compiles. `operations` are those of the plan for a feature and token, of which one is the floor's. `error` is against
+float64 features of 10⁵ tokens, over Σ|φ|; `of_stated` is over what the contract states.
 """
 # ruff: noqa: ANN001, RUF005
 
@@ -23,6 +24,7 @@ import triton.language as tl
 
 from sumformer.experiments.gpu_bench.timing import milliseconds, peak_bytes, replayed
 from sumformer.kernels.power_sums import SWITCH
+from sumformer.kernels.power_sums_plan import tiles, turns
 from sumformer.nn import PolynomialFeatures
 from sumformer.nn.power_sums import power_sums
 
@@ -84,10 +86,14 @@ def main() -> None:
         width = comb(degree + d, d) - 1
         floor = max(4 * options.n * d / copied, options.n * width / added) * 1e3
         for basis in ("monomial", "chebyshev"):
+            row = {"d": d, "degree": degree, "basis": basis, "latent_dimension": width}
             began = time.perf_counter()
+            plan = tiles(d, degree, basis == "chebyshev")
+            row["plan_s"] = time.perf_counter() - began
+            around = turns(d, degree, basis == "chebyshev")
+            row["tiles"], row["operations"] = len(plan), around * sum(len(tile.code) for tile in plan) / width
             power_sums(inputs[0], degree, basis)
             torch.cuda.synchronize()
-            row = {"d": d, "degree": degree, "basis": basis, "latent_dimension": width}
             row["first_s"] = time.perf_counter() - began
 
             def all_four(inputs=inputs, degree=degree, basis=basis) -> None:

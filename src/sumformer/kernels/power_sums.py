@@ -1,13 +1,16 @@
 """`torch.ops.sumformer.power_sums`: p_β = Σ_k Π_c p_{β_c}(t_kc) for 0 < |β| ≤ m, p_j(t) = tʲ or T_j(t), d ≤ 4.
 
 With u = 2⁻²⁴ the kernel's sum of float32 features φ̂ satisfies |p̂_β − Σ_k φ̂_β(x_k)| ≤ 16.2 u Σ_k |φ̂_β(x_k)|, less than
-0.97e-6 of it. K = 15 fused multiply-adds make K roundings, each of at most u times the Σ|φ̂| so far. Taking low over
-into high is exact if |high| ≥ |low| and else off by u |low|: one rounding more. What stays in low is below u |high|, so
-adding to it costs u² Σ|φ̂| a token, and no thread of programs that fill the device sees 3·10⁶. The rest is float64.
+0.97e-6 of it. A chain of 14 fused multiply-adds makes 14 roundings, each of at most u times the Σ|φ̂| so far, adding two
+chains one more. Taking their sum s over into high is exact if |high| ≥ |s| and else off by u |s|: one rounding more.
+What is left of s is below u |high|, so adding to it costs u² Σ|φ̂| a token, and no thread of programs that fill the
+device sees 3·10⁶. The rest is float64. For Chebyshev polynomials 2 k² u a token are stated beside that, for |t| ≤ 1.
+What the values of a feature leave of it is used up by longer chains (`power_sums_plan`) and, of one coordinate, by
+2 Σ T_a T_b − Σ T_(a−b) for Σ T_(a+b) (`power_sums_rules`): all errors together stay within what is stated.
 The twin adds the same features in float64 by matrix products, chunk by chunk. No gradient is defined.
 
 On a GPU the sums go through `feature_sums` in float64 unless SUMFORMER_POWER_SUMS=tiles: the kernel described here has
-passed Triton's interpreter and the compiler, and has not been timed on a device yet.
+been run instruction by instruction in tests and compiled, and has not been timed on a device yet.
 """
 
 from __future__ import annotations
@@ -23,14 +26,15 @@ from torch import Tensor
 
 from sumformer.kernels.availability import runs_on
 from sumformer.kernels.power_sums_blocks import by_blocks
-from sumformer.kernels.power_sums_plan import Exponents, Tile, exponents, places, tiles
+from sumformer.kernels.power_sums_cover import Exponents
+from sumformer.kernels.power_sums_plan import FEATURE, Tile, exponents, recipes, tiles, turns
+from sumformer.kernels.power_sums_ptx import PERIOD, PLACES, THREADS, program
 
 SWITCH = "SUMFORMER_POWER_SUMS"
-WIDEST = 2048
-"""Most features that are made by the kernel; beyond, matrix products."""
-_UNROLL, _CHAIN, _WARPS = 5, 3, 4
+WIDEST, HIGHEST = 2048, 64
+"""Most features, and the highest degree, that are made by the kernel; beyond, matrix products."""
 _CHUNK = 2**13  # tokens of the twin at a time; a GPU wants more
-_interpreted = False  # tests of the kernels on a CPU set this, together with TRITON_INTERPRET=1
+_emulated = False  # tests on a CPU set this, and put something in place of `_launch`
 
 
 @torch.library.custom_op("sumformer::power_sums", mutates_args=())
@@ -40,44 +44,32 @@ def power_sums(x: Tensor, keep: Tensor | None, degree: int, chebyshev: bool, cen
     t = (x − centre)·inverse for Chebyshev polynomials, x itself for powers.
     """
     batch, n, d = x.shape
-    tiled = x.dtype == torch.float32 and 0 < n < 2**31 - 2**20 and comb(degree + d, d) - 1 <= WIDEST
-    if not batch or not n or not (_interpreted or runs_on(x)):
+    if not batch or not n or not (_emulated or runs_on(x)):
         return _twin(x, keep, degree, chebyshev, centre, inverse)
-    if not tiled or not (_interpreted or os.environ.get(SWITCH) == "tiles"):
+    fits = degree <= HIGHEST and comb(degree + d, d) - 1 <= WIDEST and n < 2**31 - 2**20
+    if x.dtype != torch.float32 or not fits or not (_emulated or os.environ.get(SWITCH) == "tiles"):
         return by_blocks(x, keep, degree, chebyshev, centre, inverse)
-    from sumformer.kernels.power_sums_triton import add_programs, tile_sums
-
     x, keep = x.contiguous(), None if keep is None else keep.contiguous()
-    plan = tiles(d, degree, chebyshev)
-    turns = 1 if d == 3 else d  # side by side in a program: a power of two
-    tokens = 32 * _WARPS // turns
-    block = 2 * _CHAIN * _UNROLL * tokens
-    programs = _programs(x, max(len(tile.features) for tile in plan), d // turns, block)
-    length = batch * programs * (tokens // 32)
-    rows = d * sum(len(tile.features) for tile in plan)
-    partial = x.new_empty(rows, length, dtype=torch.float64)
+    x = x if x.data_ptr() % 16 == 0 else x.clone()
+    plan, around = tiles(d, degree, chebyshev), turns(d, degree, chebyshev)
+    beside = 1 if around == 3 else around  # turns within a program: a power of two
+    block = PERIOD * THREADS // beside
+    programs = _programs(x, min(_resident(tile, d) for tile in plan), around // beside, block)
     share = -(-(n // block) // programs)
-    # one rounding instead of two where centre·inverse is a float32
-    fused = chebyshev and _is_float32(centre * inverse) and _is_float32(inverse)
-    scale = (centre * inverse if fused else centre, inverse)
-    lengths = {"UNROLL": _UNROLL, "CHAIN": _CHAIN}
+    length = 2 * batch * programs
+    partial = x.new_empty(around * sum(len(tile.features) for tile in plan), length, dtype=torch.float64)
+    # D_1 = 2 t; one rounding instead of two where centre·inverse is a float32
+    fused = _is_float32(centre * inverse) and _is_float32(inverse)
+    kind = (1 if fused else 2) if chebyshev else 0
+    scale = (2 * centre * inverse if fused else centre, 2 * inverse)
     launches, first = [], 0
     for tile in plan:
-        constants = _constants(tile, d, (1 if fused else 2) if chebyshev else 0, keep is not None, turns, _interpreted)
-        launches.append(
-            ((x, x if keep is None else keep, partial, n, programs, share, first, length, 1, *scale), constants)
-        )
-        first += d * len(tile.features)
-    grid = (batch * programs, d // turns)
-    if not _interpreted:
-        _compile_together(tile_sums, grid, launches, lengths, x.device)
-    for arguments, constants in launches:
-        tile_sums[grid](*arguments, **constants, **lengths)
-    out = x.new_empty(batch, comb(degree + d, d) - 1, dtype=torch.float64)
-    where = _where(d, degree, chebyshev, x.device)
-    each = programs * (tokens // 32)
-    add_programs[(out.numel(),)](partial, where, out, length, each, out.shape[1], BLOCK=256, num_warps=4)
-    return out
+        numbers = (n, programs, share, first, length, *scale)
+        text = program(tile, d, around, kind, keep is not None)
+        launches.append((text, (x, x if keep is None else keep, partial, *numbers), _resident(tile, d)))
+        first += around * len(tile.features)
+    _launch((batch * programs, around // beside), launches)
+    return _added(partial, *_recipes(d, degree, chebyshev, x.device), batch)
 
 
 @power_sums.register_fake
@@ -85,21 +77,20 @@ def _(x: Tensor, keep: Tensor | None, degree: int, chebyshev: bool, centre: floa
     return x.new_empty(x.shape[0], comb(degree + x.shape[2], x.shape[2]) - 1, dtype=torch.float64)
 
 
-def _resident(size: int) -> int:
-    """Programs of a multiprocessor at a time: as many as its registers hold, two for each sum and some fifty."""
-    return 2 if size > 56 else 3 if size > 36 else 4 if size > 24 else 6
+def _resident(tile: Tile, d: int) -> int:
+    """Programs of a multiprocessor at a time: as many as its registers hold."""
+    needed = sum(1 if rest else 2 for rest in tile.rest) + sum(op[0] != FEATURE for op in tile.code) + 4 * d + 26
+    return 4 if needed > 168 else 6 if needed > 128 else 8 if needed > 96 else 10
 
 
-def _programs(x: Tensor, size: int, launches: int, block: int) -> int:
+def _programs(x: Tensor, resident: int, launches: int, block: int) -> int:
     """For each sequence, one wave in all; fewer where equal shares of blocks would leave many with nothing to do."""
     if not x.is_cuda:
         return 3
     batch, n, _ = x.shape
     count = torch.cuda.get_device_properties(x.device).multi_processor_count
     blocks = max(1, n // block)
-    choices = [
-        max(1, r * count // (launches * batch)) for r in range(_resident(size), max(1, _resident(size) - 2) - 1, -1)
-    ]
+    choices = [max(1, r * count // (launches * batch)) for r in range(resident, resident // 2, -1)]
     busy = [blocks / (p * -(-blocks // p)) for p in choices]
     best = next((p for p, b in zip(choices, busy, strict=True) if b >= 0.93), choices[0])
     return min(best, -(-n // 32))
@@ -109,55 +100,55 @@ def _is_float32(value: float) -> bool:
     return float(torch.tensor(value, dtype=torch.float32)) == value
 
 
-@cache
-def _constants(tile: Tile, d: int, kind: int, masked: bool, turns: int, interpreted: bool) -> dict[str, Any]:
-    """Of the compiled kernel: the tile as PTX, or, for the interpreter, as the list it was written from."""
-    from sumformer.kernels.power_sums_ptx import carry_code, constraints, tokens_code
+def _launch(grid: tuple[int, int], launches: list[tuple[str, tuple[Any, ...], int]]) -> None:
+    """All tiles; those new to the device are compiled first, in threads, as the compiler lets go of Python's lock."""
+    from sumformer.kernels.power_sums_triton import LIGHTLY, tile_sums
 
-    size, weighted = len(tile.features), masked and kind > 0
-    return {
-        "SIZE": size,
-        "D": d,
-        "MAP": kind,
-        "MASKED": masked,
-        "CODE": tuple(op[i] for i in range(4) for op in tile.code) if interpreted else (),
-        "TEXT": "" if interpreted else tokens_code(tile, d, _UNROLL, weighted),
-        "LAST_TEXT": "" if interpreted else tokens_code(tile, d, 1, kind > 0),
-        "FORWARD": "" if interpreted else carry_code(size, False),
-        "BACKWARD": "" if interpreted else carry_code(size, True),
-        "PLACES": constraints(size, size + _UNROLL * (d + weighted)),
-        "LAST_PLACES": constraints(size, size + d + (kind > 0)),
-        "CARRY_PLACES": constraints(2 * size, 2 * size),
-        "TURNS": turns,
-        "TOKENS": 32 * _WARPS // turns,
-        "num_warps": _WARPS,
-        "maxnreg": min(255, 65536 // (32 * _WARPS * _resident(size)) // 8 * 8),
-    }
+    device = launches[0][1][0].device
+    options = [
+        {"TEXT": text, "PLACES": PLACES, "num_warps": THREADS // 32, "maxnreg": _registers(resident), **LIGHTLY}
+        for text, _, resident in launches
+    ]
 
-
-_compiled: set[tuple[int, torch.device]] = set()
-
-
-def _compile_together(
-    kernel: Any, grid: tuple[int, int], launches: list[Any], lengths: dict[str, int], device: torch.device
-) -> None:
-    """The tiles that are new to the device, in threads; the compiler lets go of Python's lock."""
-    fresh = [(a, c) for a, c in launches if (id(c), device) not in _compiled]
-
-    def compile_one(launch: Any) -> None:
+    def compile_one(i: int) -> None:
         with torch.cuda.device(device):
-            kernel.warmup(*launch[0], grid=grid, **launch[1], **lengths)
+            tile_sums.warmup(*launches[i][1], grid=grid, **options[i])
 
+    fresh = [i for i, (text, _, _) in enumerate(launches) if (text, device) not in _compiled]
     if len(fresh) > 1:
         with ThreadPoolExecutor() as pool:
             list(pool.map(compile_one, fresh))
-    _compiled.update((id(c), device) for _, c in fresh)
+    _compiled.update((text, device) for text, _, _ in launches)
+    for (_, arguments, _), option in zip(launches, options, strict=True):
+        tile_sums[grid](*arguments, **option)
+
+
+_compiled: set[tuple[str, torch.device]] = set()
+
+
+def _registers(resident: int) -> int:
+    return min(255, 65536 // (THREADS * resident) // 8 * 8)
+
+
+def _added(partial: Tensor, rows: Tensor, scales: Tensor, batch: int) -> Tensor:
+    """(rows, columns of all sequences) → (batch, d'): scale · (the row − minus) of each β, over the columns."""
+    length, width = partial.shape[1], rows.shape[1]
+    if not partial.is_cuda:
+        sums = partial.view(-1, batch, length // batch).sum(-1)
+        less = torch.where(rows[1, :, None] < 0, 0.0, sums[rows[1].clamp(min=0)])
+        return ((sums[rows[0]] - less) * scales[:, None]).T.contiguous()
+    from sumformer.kernels.power_sums_triton import add_programs
+
+    out = partial.new_empty(batch, width)
+    add_programs[(out.numel(),)](partial, rows, scales, out, length, length // batch, width, BLOCK=256, num_warps=4)
+    return out
 
 
 @cache
-def _where(d: int, degree: int, chebyshev: bool, device: torch.device) -> Tensor:
-    row = places(d, degree, chebyshev)
-    return torch.tensor([row[beta] for beta in exponents(d, degree)[1:]], dtype=torch.int32, device=device)
+def _recipes(d: int, degree: int, chebyshev: bool, device: torch.device) -> tuple[Tensor, Tensor]:
+    """Rows and minus (2, d'), scales (d')."""
+    found = torch.tensor(recipes(d, degree, chebyshev), dtype=torch.float64)
+    return found[:, :2].T.contiguous().to(device, torch.int32), found[:, 2].contiguous().to(device)
 
 
 def _twin(x: Tensor, keep: Tensor | None, degree: int, chebyshev: bool, centre: float, inverse: float) -> Tensor:

@@ -1,52 +1,92 @@
 """Tiles of straight-line code for Σ_k φ_β(x_k): every feature is a product a·b of two values at hand, added by one FMA.
 
-All β with 0 < |β| ≤ m fall into orbits under (β_1, …, β_d) → (β_2, …, β_d, β_1). One member of each orbit is written
-down; running the same code on the rotated coordinates gives the others, so there are d times fewer instructions to
-compile. The members are cut into tiles that fit the registers of a thread, so that a tile needs few values.
+Where there are many, all β with 0 < |β| ≤ m fall into orbits under rotations of (β_1, …, β_d). One member of each orbit
+is written down; the same code on the turned coordinates gives the others, from the same tokens in the cache.
+Chebyshev polynomials are made as D_k = 2 T_k, a feature as 2^s φ_β, s coordinates with β_c > 0.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from itertools import combinations
+from math import comb
 
-Exponents = tuple[int, ...]
-Cell = tuple[Exponents, Exponents]
-MULTIPLY, TWICE, FMS, FMS_ONE, FEATURE = range(5)
-"""v_i v_j; 2 v_i; v_i v_j − v_k; v_i v_j − 1; the next sum += v_i v_j, or v_i where j is −1."""
-MOST = 93
-"""Features of a tile: two registers each, of 255."""
+from sumformer.kernels.power_sums_cover import Exponents, cover
+from sumformer.kernels.power_sums_rules import LIMIT, ROUNDINGS, Chebyshev, Monomials, folds, steps
+
+Operation = tuple[int, int, int, int]
+MULTIPLY, FMS, FMS_TWO, FEATURE = range(4)
+"""v_i v_j; v_i v_j − v_k; v_i v_j − 2; the next sum += v_i v_j, or v_i where j is −1."""
+RESTS = (1, 2, 4, 8)
+
+
+def most(chebyshev: bool) -> int:
+    """Features of a tile: two registers of 255 for each monomial, little more than one for Chebyshev polynomials."""
+    return 164 if chebyshev else 96
 
 
 @dataclass(frozen=True)
 class Tile:
-    """`code`: (kind, i, j, k), values numbered in order behind the d coordinates; `features`: what its sums are."""
+    """`code`: (kind, i, j, k), values numbered in order behind the d coordinates; its sums are of `features`.
 
-    code: tuple[tuple[int, int, int, int], ...]
+    Where `minus` is not None, a sum is of D_a D_b = D_(a+b) + D_(a−b), a + b the feature and a − b in `minus`.
+    `rest`: after how many periods of `power_sums_ptx` a feature with one chain is carried; 0 for one that has two.
+    """
+
+    code: tuple[Operation, ...]
     features: tuple[Exponents, ...]
+    minus: tuple[Exponents | None, ...]
+    rest: tuple[int, ...]
+
+    @cached_property
+    def slots(self) -> tuple[int, ...]:
+        """The place of each feature, and of its row: those that are carried together stand together."""
+        order = sorted(range(len(self.rest)), key=self.rest.__getitem__)
+        return tuple(order.index(f) for f in range(len(order)))
 
 
 @cache
 def tiles(d: int, degree: int, chebyshev: bool) -> tuple[Tile, ...]:
-    """The sums of one member of each orbit, in as few tiles as fit, of equal size."""
-    cells = [_sides(beta, degree, chebyshev) for beta in _representatives(d, degree)]
-    return tuple(_cut(cells, -(-len(cells) // MOST), d, chebyshev))
+    """The sums of one member of each orbit."""
+    every, around, size = exponents(d, degree), turns(d, degree, chebyshev), most(chebyshev)
+    rule = Chebyshev(sides=d > 2 and len(every) > around * size) if chebyshev else Monomials()
+    return tuple(_Code(d, chebyshev, *part).tile() for part in cover(every, around, size, rule))
+
+
+def turns(d: int, degree: int, chebyshev: bool) -> int:
+    """Rotations, by d / turns each: as few as leave one tile, as short orbits are made more than once; else d.
+
+    Of d = 4, two rotations leave (C(m+4, 4) + C(m/2+2, 2)) / 2 orbits, the latter those of (a, b, a, b).
+    """
+    count = comb(degree + d, d)
+    if count - 1 <= most(chebyshev):
+        return 1
+    return 2 if d == 4 and (count + comb(degree // 2 + 2, 2)) // 2 - 1 <= most(chebyshev) else d
 
 
 @cache
-def places(d: int, degree: int, chebyshev: bool) -> dict[Exponents, int]:
-    """β → the row of its sum: rows are numbered by tile, then by turn, then by feature of the tile."""
-    out: dict[Exponents, int] = {}
-    start = 0
+def recipes(d: int, degree: int, chebyshev: bool) -> tuple[tuple[int, int, float], ...]:
+    """For each β (row, minus, scale): its sum is scale · (that of the row − that of minus, unless it is −1).
+
+    Rows are numbered by tile, then by turn, then by slot of the tile.
+    """
+    rows: dict[Exponents, tuple[int, Exponents | None]] = {}
+    start, around = 0, turns(d, degree, chebyshev)
     for tile in tiles(d, degree, chebyshev):
         size = len(tile.features)
-        for turn in range(d):
-            for i, beta in enumerate(tile.features):
-                out.setdefault(beta[d - turn :] + beta[: d - turn], start + turn * size + i)
-        start += d * size
-    return out
+        for turn in range(around):
+            back = d - turn * d // around
+            for slot, beta, less in zip(tile.slots, tile.features, tile.minus, strict=True):
+                rows.setdefault(beta[back:] + beta[:back], (start + turn * size + slot, less))
+        start += around * size
+    out = []
+    for beta in exponents(d, degree)[1:]:
+        row, less = rows[beta]
+        scale = 0.5 ** sum(b > 0 for b in beta) if chebyshev else 1.0
+        out.append((row, -1 if less is None else rows[less][0], scale))
+    return tuple(out)
 
 
 @cache
@@ -57,135 +97,103 @@ def exponents(d: int, degree: int) -> tuple[Exponents, ...]:
     return tuple(sorted(every, key=lambda beta: (sum(beta), [-b for b in beta])))
 
 
-def _representatives(d: int, degree: int) -> list[Exponents]:
-    """The lexicographically largest member of each orbit."""
-    return sorted({max(beta[r:] + beta[:r] for r in range(d)) for beta in exponents(d, degree)[1:]})
+class _Code:
+    """Values by rising degree, each before its first use; features with a factor in common one after the other."""
 
+    def __init__(self, d: int, chebyshev: bool, values: list[Exponents], features: list[Exponents]) -> None:
+        self.d, self.chebyshev, self.values, self.features = d, chebyshev, values, features
+        self.at = {tuple(int(i == c) for i in range(d)): c for c in range(d)}
+        self.highest = max(sum(beta) for beta in (*features, *values))
+        self.makes: list[Operation] = []
+        self.error = [0] * d
+        for value in sorted(values, key=lambda beta: (sum(beta), beta)):
+            self.makes.append(self.made(value))
+            self.at[value] = len(self.at)
 
-def _sides(beta: Exponents, degree: int, chebyshev: bool) -> Cell:
-    """β as a sum of two exponents; of one coordinate, xⁱ = x^(qa) x^b and T_i stays whole."""
-    d = len(beta)
-    if d == 1:
-        q = max(2, round(degree**0.5))
-        low = 0 if chebyshev else (beta[0] - 1) % q + 1
-        return (beta[0] - low,), (low,)
-    half = d // 2
-    return (0,) * half + beta[half:], beta[:half] + (0,) * (d - half)
+    def tile(self) -> Tile:
+        order = self.order()
+        minus = tuple(self.less(i, j) for _, i, j in order)
+        rest = tuple(self.rest(*way, less, way[0] in minus) for way, less in zip(order, minus, strict=True))
+        name = self.names(order)
+        code, done = [], self.d
+        for _, one, other in order:
+            for value in range(done, max(one, other) + 1):
+                if value in name:
+                    kind, i, j, k = self.makes[value - self.d]
+                    code.append((kind, name[i], name[j], name[k]))
+            code.append((FEATURE, name[one], name[other], 0))
+            done = max(done, one + 1, other + 1)
+        return Tile(tuple(code), tuple(beta for beta, _, _ in order), minus, rest)
 
+    def names(self, order: list[tuple[Exponents, int, int]]) -> dict[int, int]:
+        """The values that features need, or values that they need, numbered anew."""
+        used = {*range(-1, self.d), *(v for way in order for v in way[1:])}
+        for value in range(len(self.at) - 1, self.d - 1, -1):
+            used.update(self.makes[value - self.d][1:] if value in used else ())
+        return {value: i - 1 for i, value in enumerate(sorted(used))}
 
-def _cut(cells: list[Cell], count: int, d: int, chebyshev: bool) -> list[Tile]:
-    """Halves with little code, again and again."""
-    if count == 1:
-        return [_program(cells, d, chebyshev)]
-    orders: list[Callable[[Cell], object]] = [lambda c: (sum(c[0]), c), lambda c: (sum(c[1]), c[1], c[0])]
-    for k in range(d):
-        orders.append(lambda c, k=k: (c[0][k] + c[1][k], c))  # type: ignore[misc]
-        orders.append(lambda c, k=k: (c[0][k] + c[1][k], c[1], c[0]))  # type: ignore[misc]
-    first = count // 2
-    at = len(cells) * first // count
-    halves = ((part[:at], part[at:]) for part in (sorted(cells, key=order) for order in orders))  # type: ignore[arg-type]
-    left, right = min(halves, key=lambda pair: sum(len(_program(part, d, chebyshev).code) for part in pair))
-    return _cut(left, first, d, chebyshev) + _cut(right, count - first, d, chebyshev)
+    def order(self) -> list[tuple[Exponents, int, int]]:
+        """(β, i, j), i ≤ j, or j = −1 for a value itself: those around one j that are the first to have it."""
+        ways = {
+            beta: min(self.factors(beta), key=lambda pair: (pair[1], pair[0]), default=()) for beta in self.features
+        }
+        found = [(beta, *(pair or (self.at[beta], -1))) for beta, pair in ways.items()]
+        return sorted(found, key=lambda way: (max(way[1:]), way[2] < 0, way[1]))
 
+    def rest(self, beta: Exponents, i: int, j: int, less: Exponents | None, lends: bool) -> int:
+        """For how many periods one chain will do: r of them make 28 r roundings, and the carry one.
 
-def _program(cells: list[Cell], d: int, chebyshev: bool) -> Tile:
-    """Row by row, each value made just before its first use."""
-    values = _Values(d, chebyshev)
-    features = []
-    for row, column in sorted(cells, key=lambda c: (sum(c[0]), c[0], sum(c[1]), c[1])):
-        used = [values.make(side) for side in (row, column) if any(side)]
-        i, j = used if len(used) == 2 else values.factors.get(used[0], (used[0], -1))
-        values.code.append((FEATURE, i, j, 0))
-        features.append(tuple(a + b for a, b in zip(row, column, strict=True)))
-    return Tile(_pruned(values.code, d), tuple(features))
-
-
-def _pruned(code: list[tuple[int, int, int, int]], d: int) -> tuple[tuple[int, int, int, int], ...]:
-    """Without the values that nothing uses: a feature may have taken their factors instead."""
-    names: list[int] = []
-    used: set[int] = set()
-    kept = []
-    for op in code:
-        names.append(-2 if op[0] == FEATURE else d + sum(n >= 0 for n in names))
-    for op, name in zip(reversed(code), reversed(names), strict=True):
-        if op[0] == FEATURE or name in used:
-            kept.append((op, name))
-            used.update(op[1 : 1 + _OPERANDS[op[0]]])
-    renamed = {c: c for c in range(-1, d)}
-    out = []
-    for op, name in reversed(kept):
-        count = _OPERANDS[op[0]]
-        i, j, k = (renamed[v] if c < count else 0 for c, v in enumerate(op[1:]))
-        out.append((op[0], i, j, k))
-        if name >= 0:
-            renamed[name] = len(renamed) - 1
-    return tuple(out)
-
-
-_OPERANDS = (2, 1, 3, 2, 2)
-_NEAR = 6
-
-
-class _Values:
-    """Powers, or Chebyshev polynomials, and their products, each made once."""
-
-    def __init__(self, d: int, chebyshev: bool) -> None:
-        self.d, self.chebyshev, self.count = d, chebyshev, d
-        self.at = {self.pure(c, 1): c for c in range(d)}
-        self.doubled: dict[int, int] = {}
-        self.reached = [1] * d
-        self.factors: dict[int, tuple[int, int]] = {}
-        self.code: list[tuple[int, int, int, int]] = []
-
-    def pure(self, c: int, k: int) -> Exponents:
-        return tuple(k if i == c else 0 for i in range(self.d))
-
-    def make(self, beta: Exponents) -> int:
-        if beta not in self.at:
-            support = [c for c in range(self.d) if beta[c]]
-            if len(support) > 1:
-                made = self._mixed(beta, support)
-            else:
-                made = (self._chebyshev if self.chebyshev else self._power)(support[0], beta[support[0]])
-            self.at[beta] = made
-        return self.at[beta]
-
-    def _emit(self, kind: int, i: int, j: int = 0, k: int = 0) -> int:
-        self.code.append((kind, i, j, k))
-        self.count += 1
-        if kind == MULTIPLY:
-            self.factors[self.count - 1] = (i, j)
-        return self.count - 1
-
-    def _mixed(self, beta: Exponents, support: list[int]) -> int:
-        if not self.chebyshev:
-            for c in support:
-                below = tuple(b - (i == c) for i, b in enumerate(beta))
-                if below in self.at:
-                    return self._emit(MULTIPLY, self.at[below], c)
-        c = support[-1]
-        rest = tuple(0 if i == c else b for i, b in enumerate(beta))
-        return self._emit(MULTIPLY, self.make(rest), self.make(self.pure(c, beta[c])))
-
-    def _power(self, c: int, k: int) -> int:
-        """xᵏ = xᵃ x^(k−a): from powers at hand, else from the two halves."""
-        pairs = [a for a in range(1, k // 2 + 1) if self.pure(c, a) in self.at and self.pure(c, k - a) in self.at]
-        a = pairs[0] if pairs else k // 2
-        return self._emit(MULTIPLY, self.make(self.pure(c, k - a)), self.make(self.pure(c, a)))
-
-    def _chebyshev(self, c: int, k: int) -> int:
-        """T_k = 2 T_a T_b − T_(b−a), a + b = k: with a = 1 up to where the recurrence has come, else the two halves.
-
-        For |t| ≤ 1 both keep |T̂_k − T_k| ≤ k² u: by the recurrence from T_1 it is at most k(k−1)/2 u, and by halves
-        2(e_a + e_b) + e_(b−a) + u ≤ k² − 2/3 if e_j ≤ j² − 2/3. Going on from a T_k made by halves would not.
+        Two chains and a carry every period, 16 roundings, stay within 1e-6 Σ|φ| in any case. More must find room in
+        what is stated for |t| ≤ 1, 2 k² u for T_k, and the values leave unused; sums that others take off have two.
         """
-        near = k <= max(_NEAR, self.reached[c] + 1)
-        a = 1 if near else k // 2
-        small, large = self.make(self.pure(c, a)), self.make(self.pure(c, k - a))
-        if near:
-            self.reached[c] = max(k, self.reached[c])
-        if small not in self.doubled:
-            self.doubled[small] = self._emit(TWICE, small)
-        if k == 2 * a:
-            return self._emit(FMS_ONE, self.doubled[small], large)
-        return self._emit(FMS, self.doubled[small], large, self.make(self.pure(c, k - 2 * a)))
+        if not self.chebyshev or lends:
+            return 0
+        feature = self.error[i] + (self.error[j] if j >= 0 else 0)
+        room = LIMIT * sum(b * b for b in beta) - feature
+        if less is None:
+            return max((r for r in RESTS if 28 * r + 1.2 <= room + ROUNDINGS), default=0)
+        room -= feature + self.error[self.at[less]] + ROUNDINGS
+        return max((r for r in RESTS if 2 * (28 * r + 1.2) <= room), default=0)
+
+    def made(self, value: Exponents) -> Operation:
+        support = [c for c in range(self.d) if value[c]]
+        if not self.chebyshev or len(support) > 1:
+            i, j = min(self.factors(value), key=max)
+            self.error.append(self.error[i] + self.error[j] + 1)
+            return MULTIPLY, i, j, 0
+        c = support[0]
+        a, b = steps(self.degrees(c, self.values), self.highest)[value[c]]
+        self.error.append(
+            2 * (self.error[self.pure(c, a)] + self.error[self.pure(c, b)])
+            + (self.error[self.pure(c, a - b)] if a > b else 0)
+            + 1
+        )
+        if a == b:
+            return FMS_TWO, self.pure(c, a), self.pure(c, b), 0
+        return FMS, self.pure(c, a), self.pure(c, b), self.pure(c, a - b)
+
+    def factors(self, beta: Exponents) -> list[tuple[int, int]]:
+        """All (i, j), i ≤ j, of values at hand whose product is the feature, or holds it; [] for a value itself."""
+        pairs = []
+        for alpha, i in self.at.items():
+            rest = tuple(b - a for a, b in zip(alpha, beta, strict=True))
+            apart = not self.chebyshev or not any(a and b for a, b in zip(alpha, rest, strict=True))
+            if apart and i <= self.at.get(rest, -1):
+                pairs.append((i, self.at[rest]))
+        if self.chebyshev and self.d == 1 and beta not in self.at:
+            a, b = folds(self.degrees(0, self.at), self.highest)[beta[0]]
+            pairs.append((self.pure(0, b), self.pure(0, a)))
+        return pairs
+
+    def less(self, i: int, j: int) -> Exponents | None:
+        """What D_a D_b of one coordinate holds beside D_(a+b); a − b is at hand, so that its sum is had directly."""
+        if not self.chebyshev or self.d > 1 or j < 0:
+            return None
+        degree = {place: beta[0] for beta, place in self.at.items()}
+        return (abs(degree[j] - degree[i]),)
+
+    def degrees(self, c: int, values: Iterable[Exponents]) -> frozenset[int]:
+        return frozenset([1, *(beta[c] for beta in values if beta[c] == sum(beta))])
+
+    def pure(self, c: int, k: int) -> int:
+        return self.at[tuple(k if i == c else 0 for i in range(self.d))]
