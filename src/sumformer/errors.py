@@ -51,7 +51,7 @@ class NotEquivariantError(InputError):
         self.X, self.permutation, self.difference = X, tuple(permutation), difference
         moved = f"its outputs are not permuted with its tokens: they differ by {difference:.3g}"
         where = f"at X = {X.tolist()} under the permutation {self.permutation}"
-        hint = "a function of the order of the tokens is for positions=True"
+        hint = "a function of the order of the tokens is to be written as a formula, with positions=True"
         super().__init__(f"{name} is not permutation-equivariant: {moved} {where}; {hint}")
 
 

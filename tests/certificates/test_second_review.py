@@ -34,10 +34,7 @@ CANCELLING: list[tuple[str, float, Callable[[Fraction, Fraction], Fraction]]] = 
 def test_weights_that_cancel_keep_their_rounding(
     source: str, epsilon: float, exact: Callable[[Fraction, Fraction], Fraction]
 ) -> None:
-    try:
-        c = sumformer.construct(source, epsilon, n=3, architecture="transformer")
-    except SumformerError:
-        return
+    c = sumformer.construct(source, epsilon, n=3, architecture="transformer")
     X = torch.rand(50, 3, 1, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
     found = c(X)
     for row, values in zip(X[..., 0].tolist(), found[..., 0].tolist(), strict=True):

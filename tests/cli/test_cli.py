@@ -99,7 +99,7 @@ def test_a_bug_gives_a_traceback(monkeypatch):
     def broken(*_, **__):
         raise ZeroDivisionError("a bug")
 
-    monkeypatch.setattr("sumformer.cli.construct.make_target", broken)
+    monkeypatch.setattr("sumformer.cli.construct.formula_target", broken)
     with pytest.raises(ZeroDivisionError):
         run("construct", "mean(y)")
 

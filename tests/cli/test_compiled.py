@@ -44,6 +44,17 @@ def test_all_four_in_one_table():
     assert [row["attention_layers"] for row in rows] == [0, 1, 1, 1]
 
 
+def test_all_take_the_dtype_and_a_linformer_its_k():
+    found = run("construct", SOURCE, "-e", 1e-1, "-n", 3, "--as", "all", "--dtype", "float32", "--json")
+    rows = json.loads(found.stdout)["rows"]
+    assert all("float64 only" in row["refused"] for row in rows[1:])
+    assert rows[0]["certified_error"] > 1e-8  # float32, not float64
+    found = run("construct", SOURCE, "-e", 1e-1, "-n", 3, "--as", "all", "--k", 4, "--json")
+    _, transformer, linformer, performer = json.loads(found.stdout)["rows"]
+    assert linformer["nonzero"] >= transformer["nonzero"] + 2 * 3 * 4  # E and F are 4 × 3
+    assert performer["nonzero"] == transformer["nonzero"]
+
+
 def test_what_is_refused_says_so_in_the_table():
     found = run("construct", SOURCE, "-e", 1e-1, "--as", "all")
     assert found.exit_code == 0, found.output

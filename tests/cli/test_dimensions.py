@@ -32,7 +32,12 @@ def test_a_tree_over_all_tokens():
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
-    [(("exp(x)",), "not a polynomial"), (("x[1]", "-n", "3", "--flat"), "change places"), (("x +",), "expected")],
+    [
+        (("exp(x)",), "not a polynomial"),
+        (("x[1]", "-n", "3", "--flat"), "change places"),
+        (("x +",), "expected"),
+        (("--flat",), "about an EXPRESSION"),
+    ],
 )
 def test_refusals(arguments, message):
     result = run(*arguments)

@@ -23,3 +23,46 @@ def test_one_message_and_exit_code_2(command: str, words: str):
     assert isinstance(found.exception, SystemExit)
     assert found.stdout == ""
     assert "Traceback" not in found.stderr
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["construct", "x - mean(y)", "--out"],
+        ["construct", "x*mean(y)", "-n", "3", "-e", "0.1", "--as", "all", "--out"],
+        ["reproduce", "figure-1", "--size", "tiny", "--out"],
+        ["bench", "--longest", "256", "--out"],
+        ["compare", "target:mean(y)", "--sets", "20", "--out"],
+    ],
+)
+def test_a_file_is_no_folder_and_is_kept(tmp_path, words: list[str]):
+    (tmp_path / "notes").write_text("mine")
+    found = CliRunner().invoke(app, [*words, str(tmp_path / "notes")])
+    assert found.exit_code == 2
+    assert "is a file; give a folder" in " ".join(found.stderr.split())
+    assert (tmp_path / "notes").read_text() == "mine"
+
+
+@pytest.mark.parametrize("name", ["config.json", "report.html", "model.safetensors"])
+def test_files_of_something_else_are_kept(tmp_path, name: str):
+    (tmp_path / name).write_text("mine")
+    found = CliRunner().invoke(app, ["construct", "x - mean(y)", "--out", str(tmp_path)])
+    assert found.exit_code == 2
+    assert "give another folder" in " ".join(found.stderr.split())
+    assert [(file.name, file.read_text()) for file in tmp_path.iterdir()] == [(name, "mine")]
+
+
+@pytest.mark.parametrize("words", [["trace"], ["sizes", "x - mean(y)"]])
+@pytest.mark.parametrize("name", ["picture.xyz", "picture", "nowhere/picture.png"])
+def test_a_picture_has_a_format_and_a_folder(tmp_path, words: list[str], name: str):
+    found = CliRunner().invoke(app, [*words, "--out", str(tmp_path / name)])
+    assert (found.exit_code, found.stdout) == (2, ""), found.output
+    assert isinstance(found.exception, SystemExit)
+    assert "picture" in found.stderr
+
+
+@pytest.mark.parametrize("command", ["construct", "routes", "sizes"])
+def test_a_name_of_the_gallery_is_answered_by_its_formula(command: str):
+    found = CliRunner().invoke(app, [command, "soft_rank"])
+    assert found.exit_code == 2
+    assert "'mean(sigmoid((x - y)/0.1))'" in " ".join(found.stderr.split())

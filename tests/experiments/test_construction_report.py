@@ -13,9 +13,9 @@ from xml.etree import ElementTree
 import pytest
 import torch
 
-from sumformer.errors import MissingDependencyError
+from sumformer.errors import MissingDependencyError, NotSupportedError
 from sumformer.experiments.construction_report import budget, degrees, slices, timing, write_report
-from sumformer.experiments.construction_report.numbers import count, duration, nearest, rounded_up
+from sumformer.experiments.report.numbers import count, duration, nearest, rounded_up
 from sumformer.targets.domain import Box, Tokens
 from sumformer.theorems.construction import construct, load
 
@@ -176,6 +176,14 @@ def test_without_matplotlib(made, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     with pytest.raises(MissingDependencyError, match=r"sumformer\[plots\]"):
         write_report(made("float32")[0], tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_mean_over_inputs_is_not_shown_as_a_bound_for_every_input(made, tmp_path):
+    construction = made("float32")[0]
+    certificate = replace(construction.certificate, norm="d_1")
+    with pytest.raises(NotSupportedError, match="d_1"):
+        write_report(replace(construction, certificate=certificate), tmp_path)
     assert list(tmp_path.iterdir()) == []
 
 

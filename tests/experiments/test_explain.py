@@ -14,6 +14,7 @@ from sumformer.cli.app import app
 from sumformer.cli.output import console
 from sumformer.errors import InputError, NotSupportedError
 from sumformer.experiments.explain import explain
+from sumformer.experiments.explain.formula import formula
 from sumformer.experiments.explain.picture import draw
 from sumformer.nn import patterns
 
@@ -212,7 +213,7 @@ def test_the_command_shows_every_kind(tmp_path, monkeypatch):
     for name, words in {
         "table": ("cell, mean → out", "+ attention", "a mean over inputs"),
         "grid": ("decoded", "centre", "certified"),
-        "sums": ("mean(exp(y))", "Σ (exp(y[0] - 0.5))", "φ, Σ, ψ by route sums"),
+        "sums": ("mean(exp(y))", "b1 = exp(y[0] - 0.5)", "φ, Σ, ψ by route sums"),
     }.items():
         shown = CliRunner().invoke(app, ["explain", str(tmp_path / name)])
         assert shown.exit_code == 0, shown.output
@@ -220,3 +221,27 @@ def test_the_command_shows_every_kind(tmp_path, monkeypatch):
             assert word in shown.output, shown.output
         as_json = CliRunner().invoke(app, ["explain", str(tmp_path / name), "--json"])
         assert '"violations": []' in as_json.output
+
+
+def test_every_value_of_a_compiled_network_has_its_formula(tmp_path):
+    saved(tmp_path, "exp(-norm2(x - mean(y)))", 0.1, n=3, d=1, architecture="transformer")
+    found = explain(tmp_path, tokens(3, 1, 0))
+    formulas = {v.name: v.formula for v in found.values}
+    assert formulas["u0#0"] == "(x[0] - 1/2)/(1/2)"
+    assert formulas["mean u0#0#1"] == "mean of u0#0"
+    assert formulas["v2"] == "0.5*mean u0#0#1 + 0.5"
+    assert formulas["v3"] == "(0.5*u0#0 - v2 + 0.5)**2"
+    assert formulas["exp#4"] == "exp(-v3)"
+    shown = CliRunner().invoke(app, ["explain", str(tmp_path)])
+    assert "v3 = (0.5*u0#0 - v2 + 0.5)**2" in shown.output
+
+
+def test_a_product_and_a_sum_as_formulas():
+    halves = {"of": ["a", "b"], "weights": [1.0, -0.5], "offset": 0.0}
+    assert formula({"op": "product", "of": [halves, {"of": ["c"], "weights": [1.0], "offset": 0.0}]}, {}) == (
+        "(a - 0.5*b)*c"
+    )
+    assert formula({"op": "sum", "of": {"of": [], "weights": [], "offset": 0.0}}, {}) == "0"
+    assert formula({"op": "function", "of": halves, "expression": "1/x"}, {}) == "1/(a - 0.5*b)"
+    assert formula({"op": "function", "of": halves, "expression": "sqrt(x)"}, {}) == "sqrt(a - 0.5*b)"
+    assert formula({"op": "function", "of": halves, "expression": "x*sin(x)"}, {}).startswith("(a - 0.5*b)*sin(")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -15,6 +16,7 @@ from sumformer.gadgets.chebyshev import polynomial
 from sumformer.gadgets.clenshaw import fold, halves, needed
 from sumformer.gadgets.deep import deep
 from sumformer.gadgets.elementary import ELEMENTARY, elementary
+from sumformer.gadgets.reading import Reading
 from sumformer.gadgets.realisation import least
 from sumformer.gadgets.residual import ResidualGadget
 from sumformer.gadgets.saw import PREFERENCES
@@ -53,7 +55,7 @@ def worst(gadget: Gadget, name: str, lo: float, hi: float) -> float:
 
 
 def build(name: str, lo: float, hi: float, tolerance: float, prefer="parameters") -> Gadget:
-    return elementary(name, {"a": 1.0}, 0.0, lo, hi, "out", tolerance, prefer, "deep")
+    return elementary(name, Reading({"a": 1.0}, 0.0, lo, hi), "out", tolerance, prefer, "deep")
 
 
 @pytest.mark.parametrize("prefer", PREFERENCES)
@@ -77,7 +79,7 @@ def test_layers_and_weights_grow_with_the_logarithm(name, lo, hi):
     assert fine.nonzero <= 8 * coarse.nonzero
     few = [build(name, lo, hi, tolerance, "depth").depth for tolerance in (1e-4, 1e-8)]
     assert few[1] <= 2.5 * few[0] <= fine.depth
-    shallow = [least(ELEMENTARY[name], lo, hi, tolerance, 1).width for tolerance in (1e-4, 1e-8)]
+    shallow = [least(ELEMENTARY[name], Reading({"a": 1.0}, 0.0, lo, hi), tolerance).width for tolerance in (1e-4, 1e-8)]
     assert shallow[1] >= 90 * shallow[0]
 
 
@@ -167,23 +169,24 @@ def test_many_ranges(name, lo, length, digits, prefer):
 
 
 def test_the_argument_may_be_any_affine_reading():
-    gadget = elementary("tanh", {"a": 2.0, "b": -1.0}, 0.5, -3.0, 3.0, "out", 1e-5, "parameters", "deep", 6.0)
+    reading = Reading({"a": 2.0, "b": -1.0}, 0.5, -3.0, 3.0)
+    gadget = elementary("tanh", replace(reading, size=6.0), "out", 1e-5, "parameters", "deep")
     t = torch.linspace(-1, 1, 1001, dtype=torch.float64)
     x = torch.stack([t, -0.5 * t], -1)
     got = ResidualGadget(gadget, ["a", "b"], "out")(x)
     assert (got - (2.5 * t + 0.5).tanh()).abs().max() <= gadget.error <= 1e-5
-    with pytest.raises(InputError, match="argument_size"):
-        elementary("tanh", {"a": 2.0, "b": -1.0}, 0.5, -3.0, 3.0, "out", 1e-5, "parameters", "deep")
+    with pytest.raises(InputError, match="a reading with a size"):
+        elementary("tanh", reading, "out", 1e-5, "parameters", "deep")
 
 
 def test_polynomials_and_constants_are_functions_too():
     g = polynomial([0.5, -1, 0.25, 0, 0.125])
     t = torch.linspace(-1, 1, 1001, dtype=torch.float64)
-    gadget = deep(g, {"a": 1.0}, 0.0, -1.0, 1.0, "out", 1e-7)
+    gadget = deep(g, Reading({"a": 1.0}, 0.0, -1.0, 1.0), "out", 1e-7)
     wanted = np.polynomial.chebyshev.chebval(t.numpy(), [0.5, -1, 0.25, 0, 0.125])
     assert np.abs(ResidualGadget(gadget, ["a"], "out")(t[:, None]).detach().numpy() - wanted).max() <= gadget.error
     for source, wanted in (("3", 3 + 0 * t), ("2*x + 1", 2 * t + 1), ("x", t)):
-        gadget = deep(parse(source, 1), {"a": 1.0}, 0.0, -1.0, 1.0, "out", 1e-9)
+        gadget = deep(parse(source, 1), Reading({"a": 1.0}, 0.0, -1.0, 1.0), "out", 1e-9)
         assert (ResidualGadget(gadget, ["a"], "out")(t[:, None]) - wanted).abs().max() <= gadget.error <= 1e-9
 
 

@@ -11,6 +11,7 @@ from sumformer.gadgets.chebyshev import chebyshev, polynomial
 from sumformer.gadgets.elementary import ELEMENTARY, elementary
 from sumformer.gadgets.function import approximate, gap, jet
 from sumformer.gadgets.piecewise_linear import PiecewiseLinear
+from sumformer.gadgets.reading import Reading
 from sumformer.gadgets.residual import ResidualGadget
 from sumformer.targets import parse
 
@@ -109,6 +110,6 @@ def test_jets_enclose_derivatives():
 def test_the_gadget_is_a_module():
     import torch
 
-    gadget = elementary("tanh", {"a": 2.0}, -1.0, -3.0, 3.0, "out", 1e-3)
+    gadget = elementary("tanh", Reading({"a": 2.0}, -1.0, -3.0, 3.0), "out", 1e-3)
     t = torch.linspace(-1, 2, 1001, dtype=torch.float64)
     assert (ResidualGadget(gadget, ["a"], "out")(t[:, None]) - (2 * t - 1).tanh()).abs().max() <= gadget.error <= 1e-3

@@ -12,7 +12,7 @@ import torch
 
 import sumformer
 from sumformer.errors import InputError, NotSupportedError
-from sumformer.interop.onnx import export_onnx, onnx_error
+from sumformer.interop.onnx import export_onnx, onnx_error, onnx_session
 from sumformer.nn import GridSumformer
 from sumformer.nn.patterns import Window
 from sumformer.testing import TOLERANCE
@@ -46,6 +46,9 @@ def told(path):
 
 
 def compare(network, path, limit, lengths, d=1, cells=1):
+    for n in lengths:
+        (none,) = onnx_session(path).run(None, {"x": inputs(0, n, d, cells).numpy()})
+        assert none.shape == network(inputs(0, n, d, cells)).shape
     for batch in (1, 50):
         for n in lengths:
             assert onnx_error(network, path, inputs(batch, n, d, cells)) <= limit, (batch, n)

@@ -8,9 +8,9 @@ import torch
 import sumformer
 from sumformer.errors import NotSupportedError
 from sumformer.nn.expression_kernels import ExpressionKernels
-from sumformer.nn.expression_sumformer import MAX_TOKENS
 from sumformer.nn.summary import Summary
 from sumformer.nn.token_sum import levels
+from sumformer.targets.domain import MAX_TOKENS
 
 GAUSS = "sum(exp(-norm2(x-y))*y)/sum(exp(-norm2(x-y)))"
 CASES = [

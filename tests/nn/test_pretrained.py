@@ -51,6 +51,12 @@ def test_layer_norm_keeps_all_its_arguments(tmp_path):
     assert repr(DeepSets.from_pretrained(tmp_path)) == repr(net)
 
 
+def test_both_files_may_be_read_by_the_same_people(tmp_path):
+    MLP(4, 2).save_pretrained(tmp_path)
+    config, weights = (tmp_path / name for name in ("config.json", "model.safetensors"))
+    assert weights.stat().st_mode == config.stat().st_mode
+
+
 def test_saving_over_what_was_loaded(tmp_path):
     torch.manual_seed(0)
     SumMixer(4).save_pretrained(tmp_path)

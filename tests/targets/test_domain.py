@@ -68,7 +68,7 @@ def test_membership_is_exact():
     [
         ("3", 3, 3, False, "n = 3"),
         ("..1000", 1, 1000, False, "n ≤ 1000"),
-        ("2..1000", 2, 1000, False, "n ≤ 1000"),
+        ("2..1000", 2, 1000, False, "2 ≤ n ≤ 1000"),
         ("any", 1, MAX_TOKENS, True, "any n"),
         ("any..500", 1, 500, True, "any n ≤ 500"),
     ],
@@ -84,6 +84,11 @@ def test_tokens_are_read_and_written(text, minimum, maximum, symbolic, formula):
 def test_wrong_tokens_are_refused(text):
     with pytest.raises(InputError):
         Tokens.parse(text)
+
+
+def test_a_range_the_wrong_way_round_is_said_to_be():
+    with pytest.raises(InputError, match="a lower end below the upper one"):
+        Tokens.parse("5..2")
 
 
 def test_at_least():

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from sumformer.errors import InputError, LipschitzRefutedError, NotEquivariantError, ShapeError
+from sumformer.errors import InputError, LipschitzRefutedError, NotEquivariantError, ShapeError, TargetError
 from sumformer.targets import target
 from sumformer.targets.opaque import OpaqueTarget
 
@@ -61,3 +61,20 @@ def test_wrong_use_is_explained():
         target("mean(y)", n=3, lipschitz=1.0)
     with pytest.raises(ShapeError, match="width"):
         target(lambda X: X.sum(), n=3, lipschitz=1.0)
+    with pytest.raises(InputError, match="needs a formula"):
+        target(centred, n=3, lipschitz=1.0, positions=True)
+    with pytest.raises(TargetError, match="needs lipschitz"):
+        target(centred, n=3)
+
+
+def test_values_that_are_not_finite_are_named():
+    with pytest.raises(InputError, match=r"is not finite at X = \[\["):
+        target(lambda X: X.log(), n=3, lipschitz=1.0)
+
+
+def test_a_function_may_write_into_what_it_is_given():
+    f = target(lambda X: X.sub_(X.mean(1, keepdim=True)), n=3, lipschitz=1.0)
+    X = torch.rand(2, 3, 1, dtype=torch.float64)
+    before = X.clone()
+    assert torch.allclose(f(X), centred(before))
+    assert torch.equal(X, before)

@@ -14,7 +14,6 @@ from sumformer.targets import (
     Reduce,
     Token,
     as_node,
-    depends_on,
     normalise,
     parse,
     postorder,
@@ -52,10 +51,10 @@ def test_reductions_come_inner_first_and_once():
     assert reductions(tree)[1] == Reduce("mean", y)
 
 
-def test_depends_on():
-    assert depends_on(parse("mean(y)", 1)) == {"x"}
-    assert depends_on(parse("exp(y)", 1, free_y=True)) == {"y"}
-    assert depends_on(parse("2", 1)) == frozenset()
+def test_free_names():
+    assert parse("mean(y)", 1).free == {"x"}
+    assert parse("exp(y)", 1, free_y=True).free == {"y"}
+    assert parse("2", 1).free == frozenset()
 
 
 def test_normalise_folds():

@@ -221,3 +221,12 @@ def test_saving_leaves_no_report_of_another_construction_and_no_trained_network_
     with pytest.raises(InputError, match="another folder"):
         sumformer.construct("x - mean(y)", 0.1).save(tmp_path / "trained")
     assert (tmp_path / "trained" / "config.json").read_text() == before
+
+
+@pytest.mark.parametrize("epsilon", [1e-12, 5e-12])
+def test_what_route_sums_says_is_reachable_is(epsilon):
+    with pytest.raises(RefusedError) as refusal:
+        sumformer.construct(GAUSS, epsilon, d=1)
+    reachable = refusal.value.reachable
+    assert reachable is not None
+    assert sumformer.construct(GAUSS, reachable, d=1).certificate.total <= reachable

@@ -42,7 +42,11 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     *(({"route": r}, r"expected route in") for r in ("short", 5, ["a"])),
     *(({"p": p, "architecture": "deep-transformer", "n": 2}, r"1 ≤ p < ∞") for p in ("2", 0.5, math.nan, True, [1])),
     *(({"options": o, "architecture": "transformer"}, r"expected options by name") for o in ("k", 5, ["k"], {1: 2})),
-    *(({"options": {"k": k}, "architecture": "linformer", "n": 2}, r"whole number k ≥ 1") for k in ("a", 0.5, 0, True)),
+    *(
+        ({"options": {"k": k}, "architecture": architecture, "n": 2}, f"{architecture}: expected integers ≥ 1, got k =")
+        for architecture in ("linformer", "performer")
+        for k in ("a", 0.5, 0, True)
+    ),
     *(({"positions": v, "n": 2}, r"expected positions True or False") for v in ("yes", 1, None)),
     ({"colour": 1, "size": 2}, r"does not know colour, size; a domain is given by n, d, box, positions, lipschitz"),
 ]

@@ -173,11 +173,6 @@ def concatenate(parts: Sequence[ComplexInterval]) -> ComplexInterval:
     return ComplexInterval(real.concatenate([p.re for p in parts]), real.concatenate([p.im for p in parts]))
 
 
-def stack(parts: Sequence[ComplexInterval]) -> ComplexInterval:
-    """A new last axis that runs over the parts."""
-    return concatenate([part[..., None] for part in parts])
-
-
 def select(where: BoolArray, a: ComplexInterval, b: ComplexInterval) -> ComplexInterval:
     """a where `where`, else b."""
     return ComplexInterval(real.select(where, a.re, b.re), real.select(where, a.im, b.im))
@@ -188,13 +183,6 @@ def branch(where: BoolArray, yes: Callable[[], ComplexInterval], no: Callable[[]
     if bool(where.all()):
         return yes()
     return select(where, yes(), no()) if bool(where.any()) else no()
-
-
-def require_defined(value: ComplexInterval, expression: str, operand: object = None) -> ComplexInterval:
-    """`value`, or a DomainError that names the expression and the first undefined entry."""
-    real.require_defined(value.re, expression, operand)
-    real.require_defined(value.im, expression, operand)
-    return value
 
 
 def _inversion(x: Interval, v: Interval) -> Interval:

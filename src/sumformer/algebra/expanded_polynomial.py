@@ -19,7 +19,7 @@ from sumformer.algebra.modular import monomial_values, residues, times
 from sumformer.algebra.orbit_sums import Degree, DegreeTable, IntArray, Values, classes, multiplicities
 from sumformer.errors import InputError, NotSymmetricError, ShapeError
 
-_WORD: Final = 2**62
+WORD: Final = 2**62  # int64, with a bit to spare
 
 Expanded = Mapping[tuple[int, ...], Any]
 """{exponents: coefficient}, the exponents of token 1, then those of token 2, …; int or Fraction coefficients."""
@@ -117,5 +117,5 @@ def _over_one_denominator(coefficients: list[Any]) -> tuple[Values, int]:
 
 def integers(values: list[int]) -> Values:
     """int64 where all fit with a bit to spare, else Python integers."""
-    fit = min(values, default=0) > -_WORD and max(values, default=0) < _WORD
+    fit = min(values, default=0) > -WORD and max(values, default=0) < WORD
     return np.array(values, dtype=np.int64 if fit else object)

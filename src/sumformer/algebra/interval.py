@@ -206,11 +206,6 @@ def concatenate(parts: Sequence[Interval]) -> Interval:
     return Interval.sealed(*(np.concatenate(arrays, axis=-1) for arrays in joined))
 
 
-def stack(parts: Sequence[Interval]) -> Interval:
-    """A new last axis that runs over the parts."""
-    return concatenate([part[..., None] for part in parts])
-
-
 def select(where: BoolArray, a: Interval, b: Interval) -> Interval:
     """a where `where`, else b."""
     pairs = ((a.lo, b.lo), (a.hi, b.hi), (a.defined, b.defined))

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import Final
 
 import numpy as np
 
-from sumformer.algebra.expanded_polynomial import ExpandedPolynomial
+from sumformer.algebra.expanded_polynomial import WORD, ExpandedPolynomial
 from sumformer.algebra.orbit_sums import Degree, to_power_sums
 from sumformer.algebra.power_sum_polynomial import PowerSumPolynomial
-
-_WORD: Final = 2**62
 
 
 def in_power_sums(f: ExpandedPolynomial, own: int = 1) -> PowerSumPolynomial:
@@ -22,7 +19,7 @@ def in_power_sums(f: ExpandedPolynomial, own: int = 1) -> PowerSumPolynomial:
     scale = math.lcm(1, *set(repeated))
     values = [int(c) * (scale // t) for c, t in zip(numerators.tolist(), repeated, strict=True)]
     # The absolute weights on the way down from r parts sum to r!.
-    fits = sum(map(abs, values)) * math.factorial(width) < _WORD
+    fits = sum(map(abs, values)) * math.factorial(width) < WORD
     column = np.array(values, dtype=np.int64 if fits else object)[:, None]
     own_numbers = kept[:, 0] if own else np.zeros(len(parts), dtype=np.int64)
     out, factors, result = to_power_sums(f.table, own_numbers, parts[:, :width], column, m, add_degrees)

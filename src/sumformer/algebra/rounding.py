@@ -21,7 +21,7 @@ BoolArray = NDArray[np.bool_]
 LIBM_ULPS: Final = 4
 """ASSUMED: numpy's float64 exp, log, sin, cos, sinh, cosh, tanh, arctan2 and hypot err by at most 4 ulp."""
 
-LIBM_WIDENING_ULPS: Final = 8
+LIBM_WIDENING_ULPS: Final = 2 * LIBM_ULPS
 """Their computed values are widened by 8 · 2⁻⁵² |v| + 8 · 2⁻¹⁰⁷⁴, at least twice what is assumed."""
 
 MAX: Final = float(np.finfo(np.float64).max)

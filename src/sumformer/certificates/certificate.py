@@ -1,4 +1,4 @@
-"""certificate.json: for every X in the domain, ‖f(X) − N(X)‖_∞ ≤ total, term by term, with what was assumed."""
+"""certificate.json: for every X in the domain ‖f(X) − N(X)‖_∞ ≤ total, or d_p(f, N) ≤ total; the terms."""
 
 from __future__ import annotations
 
@@ -74,6 +74,11 @@ class Certificate:
     def p(self) -> float | None:
         """p of d_p; None where the bound is of the supremum."""
         return float(self.norm.removeprefix("d_")) if self.norm.startswith("d_") else None
+
+    @property
+    def why(self) -> str:
+        """The route in one sentence: a remark, not a claim."""
+        return str(self.constants.get("why", ""))
 
     def to_json(self) -> str:
         return json.dumps(asdict(self), indent=2, ensure_ascii=False) + "\n"

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from math import inf
 from typing import Any
 
 import torch
@@ -51,13 +52,15 @@ def quadrature(
     for _ in range(0, points, CHUNK):
         X = low + (high - low) * _strata(n, d, generator)
         with torch.no_grad():
-            size = (target(X) - network(X)).abs().pow(p).sum((1, 2))
+            size = (target(X) - network(X)).abs().pow(p).sum((1, 2)).nan_to_num(nan=inf)  # N is no number there
         errors.append(size)
         if float(size.max()) > worst:
             worst, witness = float(size.max()), X[int(size.argmax())]
         if time.perf_counter() - start > seconds:
             break
     every = torch.cat(errors)
+    if not bool(every.isfinite().all()):
+        return Quadrature(inf, inf, witness, len(every), time.perf_counter() - start)
     mean, spread = float(every.mean()), float(every.std()) / len(every) ** 0.5
     estimate, below = ((volume * max(v, 0.0)) ** (1 / p) for v in (mean, mean - 6 * spread))
     return Quadrature(estimate, below, witness, len(every), time.perf_counter() - start)

@@ -9,13 +9,13 @@ import typer
 from rich.table import Table
 
 from sumformer.cli.bench_result import report
+from sumformer.cli.device import Device, check_device
 from sumformer.cli.gpu_bench import gpu_bench
 from sumformer.cli.output import Json, command, console
 from sumformer.errors import InputError
 from sumformer.experiments.bench import Config, draw, run
 
 Longest = Annotated[int, typer.Option("--longest", help="The largest number of tokens.")]
-Device = Annotated[str, typer.Option("--device", help="cpu or cuda.")]
 Limit = Annotated[float, typer.Option("--limit", help="Seconds a step may take before larger n are skipped.")]
 Out = Annotated[Path | None, typer.Option("--out", "-o", help="Folder for bench.json and bench.png.")]
 NoMemory = Annotated[bool, typer.Option("--no-memory", help="Do not measure memory, nor stop at 16 GiB.")]
@@ -31,10 +31,7 @@ def bench(
     as_json: Json = False,
 ) -> None:
     """Seconds, memory and ratios of SumMixer, Performer, Linformer and sparse attention against their peers."""
-    import torch
-
-    if device not in ("cpu", "cuda") or (device == "cuda" and not torch.cuda.is_available()):
-        raise InputError(f"--device: expected cpu, or cuda where there is one, got {device!r}")
+    check_device(device)
     if device == "cuda":
         gpu_bench(longest, out, as_json)
         return

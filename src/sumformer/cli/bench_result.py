@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from sumformer.cli.output import messages, print_json
+from sumformer.cli.places import make_folder
 
 Result = dict[str, Any]
 
@@ -20,10 +21,10 @@ def report(
     as_json: bool,
 ) -> None:
     """`measure` is given the function that says how far it is."""
+    make_folder(out)
     with messages.status("…") as status:
         result = measure(lambda text: status.update(text))
     if out is not None:
-        out.mkdir(parents=True, exist_ok=True)
         (out / "bench.json").write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
         draw(result, out / "bench.png")
     if as_json:

@@ -12,6 +12,7 @@ from rich.table import Table
 
 from sumformer.cli import learning
 from sumformer.cli.output import Json, command, console, messages, print_json
+from sumformer.cli.places import make_folder
 from sumformer.errors import InputError
 from sumformer.experiments.comparison import Config, run, write_comparison
 from sumformer.experiments.comparison.page import spread, verdict, write_rows
@@ -58,6 +59,7 @@ def compare(
     lengths = tuple(n for n in Config().lengths if n <= longest)
     config = Config(chosen, parameters, _whole(latents), seeds, epochs, lengths=lengths)
     read_sets = read(data, how)
+    make_folder(out)
 
     def keep(so_far: dict[str, Any]) -> None:
         if out is not None:

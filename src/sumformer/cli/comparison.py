@@ -7,17 +7,18 @@ from typing import Any
 
 from rich.table import Table
 
-from sumformer.certificates.attack import AttackResult, attack, violation
-from sumformer.certificates.quadrature import Quadrature, quadrature
 from sumformer.cli.output import console, messages, print_json
+from sumformer.cli.places import make_folder
 from sumformer.errors import CertificateError, RefusedError
-from sumformer.nn.compiled_transformer import CompiledTransformer
-from sumformer.nn.look_up_transformer import LookUpTransformer
 from sumformer.targets.target import Target
-from sumformer.theorems.alberti_2023.faithfulness import faithfulness
-from sumformer.theorems.construction import Construction, construct
+from sumformer.theorems.construction import construct
+from sumformer.theorems.counted_sizes import counted_sizes
+from sumformer.theorems.saved_folder import check_folder
+from sumformer.theorems.verification import examine
 
-ARCHITECTURES = ("sumformer", "transformer", "linformer", "performer")
+COMPILED = ("transformer", "linformer", "performer")
+ARCHITECTURES = ("sumformer", *COMPILED)
+OF = {"k": ("linformer",), "code": ("sumformer",)}  # an option of one of them alone
 _LINES = {
     "attention_layers": "attention layers",
     "feed_forward_layers": "feed-forward layers",
@@ -32,13 +33,16 @@ _LINES = {
 
 
 def compare(
-    f: Target, epsilon: float, route: str | None, options: dict[str, Any], out: Path | None, as_json: bool
+    f: Target, epsilon: float, route: str | None, dtype: str, options: dict[str, Any], out: Path | None, as_json: bool
 ) -> None:
     """Build all four, attack each, print the table; what is refused says why in its place."""
     rows = []
+    make_folder(out)
+    for folder in [] if out is None else [out / architecture for architecture in ARCHITECTURES]:
+        check_folder(folder)  # before the work
     for architecture in ARCHITECTURES:
         with messages.status(f"{architecture} …"):
-            rows.append(_row(f, epsilon, architecture, route, options, out))
+            rows.append(_row(f, epsilon, architecture, route, dtype, options, out))
     if as_json:
         print_json({"target": f.source, "epsilon": epsilon, "rows": rows})
         return
@@ -55,60 +59,24 @@ def compare(
 
 
 def _row(
-    f: Target, epsilon: float, architecture: str, route: str | None, options: dict[str, Any], out: Path | None
+    f: Target, epsilon: float, architecture: str, route: str | None, dtype: str, given: dict[str, Any], out: Path | None
 ) -> dict[str, Any]:
-    chosen = {} if architecture == "sumformer" else options
+    chosen = {name: value for name, value in given.items() if architecture in OF.get(name, COMPILED)}
     try:
-        made = construct(f, epsilon, architecture=architecture, route=route, options=chosen)
+        made = construct(f, epsilon, architecture=architecture, route=route, dtype=dtype, options=chosen)
     except RefusedError as refusal:
         return {"architecture": architecture, "refused": str(refusal), "reachable": refusal.reachable}
-    found, refuted = examine(made)
+    found, refuted = examine(made, made.certificate.total)
     if refuted:
         raise CertificateError(f"the attack refutes the bound of the {architecture}: {found.witness}")
     if out is not None:
         made.save(out / architecture)
     return {
         "architecture": architecture,
-        **sizes(made),
+        **counted_sizes(made),
         "certified_error": made.certificate.total,
         "observed_error": found.worst,
         "seconds": made.seconds,
-    }
-
-
-def examine(construction: Construction) -> tuple[AttackResult | Quadrature, bool]:
-    """The worst found against the claim, and whether it refutes it: an attack, or for d_p a quadrature."""
-    total, p = construction.certificate.total, construction.certificate.p
-    if p is not None:
-        measured = quadrature(construction.target, construction.network, p)
-        return measured, measured.refutes(total)
-    found = attack(construction.target, construction.network)
-    return found, found.worst > total and violation(found, total)[0]
-
-
-def attention_layers(made: Construction) -> int | None:
-    """How many are not 0, where that is counted."""
-    if isinstance(made.network, CompiledTransformer | LookUpTransformer):
-        return faithfulness(made.network).attention_layers
-    return 0 if made.certificate.architecture == "sumformer" else None
-
-
-def sizes(made: Construction) -> dict[str, Any]:
-    """Layers, width and parameters, counted from the module."""
-    if isinstance(made.network, CompiledTransformer | LookUpTransformer):
-        counted = faithfulness(made.network)
-        if not counted.faithful:
-            raise CertificateError(f"the network is not what the theorem speaks of: {'; '.join(counted.faults)}")
-        names = ("attention_layers", "feed_forward_layers", "width", "nonzero", "dense", "largest_weight")
-        return {name: getattr(counted, name) for name in names}
-    tensors = list(made.network.parameters())
-    return {
-        "attention_layers": 0,
-        "feed_forward_layers": None,
-        "width": made.certificate.latent_dimension,
-        "nonzero": sum(int(p.count_nonzero()) for p in tensors),
-        "dense": sum(p.numel() for p in tensors),
-        "largest_weight": max((float(p.abs().max()) for p in tensors if p.numel()), default=None),
     }
 
 

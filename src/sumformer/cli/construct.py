@@ -11,13 +11,16 @@ from rich.text import Text
 
 from sumformer.certificates.attack import AttackResult
 from sumformer.certificates.quadrature import Quadrature
-from sumformer.cli.comparison import attention_layers, compare, examine
+from sumformer.cli.comparison import compare
+from sumformer.cli.formula import formula_target
 from sumformer.cli.output import Json, command, console, messages, print_json
 from sumformer.cli.pattern import read_pattern
 from sumformer.errors import CertificateError
-from sumformer.targets import target as make_target
 from sumformer.theorems.construction import Construction
 from sumformer.theorems.construction import construct as build
+from sumformer.theorems.counted_sizes import attention_layers
+from sumformer.theorems.saved_folder import REPORT_FILE, check_folder
+from sumformer.theorems.verification import examine
 
 Expression = Annotated[
     str, typer.Argument(help='The target, as "x - mean(y)"; see `sumformer targets`.', show_default=False)
@@ -45,6 +48,13 @@ PatternOption = Annotated[
 NormP = Annotated[
     float | None, typer.Option("--norm-p", help="p of d_p: of a deep- or sparse-transformer, or --activation relu.")
 ]
+Projected = Annotated[int | None, typer.Option("--k", help="Of a linformer: rows k ≥ 1 of E and F.")]
+CodeOption = Annotated[
+    str | None,
+    typer.Option(
+        "--code", help="With --route grid: integer (d' = 1), lanes or syndrome; else the smallest in float64."
+    ),
+]
 Out = Annotated[Path | None, typer.Option("--out", "-o", help="Folder for the network, certificate and report.")]
 NoReport = Annotated[bool, typer.Option("--no-report", help="Skip report.html.")]
 
@@ -64,23 +74,29 @@ def construct(
     activation: ActivationOption = None,
     pattern: PatternOption = None,
     norm_p: NormP = None,
+    k: Projected = None,
+    code: CodeOption = None,
     out: Out = None,
     no_report: NoReport = False,
     as_json: Json = False,
 ) -> None:
     """Build a network within EPSILON of EXPRESSION for every input, with a proof of it."""
-    f = make_target(expression, n=tokens, d=dim, box=box, positions=positions)
+    f = formula_target(expression, n=tokens, d=dim, box=box, positions=positions)
     options: dict[str, Any] = {} if prefer is None else {"prefer": prefer}
+    options |= {} if code is None else {"code": code}
     options |= {} if activation is None else {"activation": activation}
     options |= {} if pattern is None else {"pattern": read_pattern(pattern)}
     options |= {} if norm_p is None else {"p": norm_p}
+    options |= {} if k is None else {"k": k}
     if architecture == "all":
-        compare(f, epsilon, route, options, out, as_json)
+        compare(f, epsilon, route, dtype, options, out, as_json)
         return
+    if out is not None:
+        check_folder(out)  # before the work
     with messages.status("constructing …"):
         construction = build(f, epsilon, architecture=architecture, route=route, dtype=dtype, options=options)
     with messages.status("attacking …"):
-        found, refuted = examine(construction)
+        found, refuted = examine(construction, construction.certificate.total)
     if refuted:
         raise CertificateError(
             f"the attack refutes the bound just computed; please report this target: {found.witness}"
@@ -91,7 +107,7 @@ def construct(
             from sumformer.experiments.construction_report import write_report
 
             with messages.status("drawing the report …"):
-                write_report(construction, out / "report.html", found)
+                write_report(construction, out / REPORT_FILE, found)
     if as_json:
         print_json(summary(construction, found, out))
     else:
@@ -108,14 +124,14 @@ def summary(construction: Construction, found: AttackResult | Quadrature, out: P
         "tokens": certificate.tokens,
         "arithmetic": certificate.arithmetic,
         "route": certificate.route,
-        "why": why(construction),
+        "why": certificate.why,
         "passed_over": list(construction.passed_over),
         "architecture": certificate.architecture,
         "norm": certificate.norm,
         "latent_dimension": certificate.latent_dimension,
         "proof_latent_dimension": construction.proof_latent_dimension,
         "parameters": sum(p.numel() for p in construction.network.parameters()),
-        "attention_layers": getattr(construction.network, "attention_layers", attention_layers(construction)),
+        "attention_layers": attention_layers(construction),
         "layers": certificate.constants.get("layers", []),
         "epsilon": certificate.epsilon,
         "certified_error": certificate.total,
@@ -127,17 +143,12 @@ def summary(construction: Construction, found: AttackResult | Quadrature, out: P
     }
 
 
-def why(construction: Construction) -> str:
-    """The route in one sentence."""
-    return str(construction.certificate.constants.get("why", ""))
-
-
 def show(construction: Construction, found: AttackResult | Quadrature, out: Path | None) -> None:
     """The report in the terminal."""
     c = construction.certificate
     proof = construction.proof_latent_dimension
     console.print(Text(f"{construction.target!r}", style="bold"))
-    console.print(f"route {c.route}: {why(construction)}")
+    console.print(f"route {c.route}: {c.why}")
     for passed in construction.passed_over:
         console.print(f"not taken: {passed}", markup=False)
     beside = f"the proof's C(n+d, d) − 1 = {proof}" if proof is not None else "the proof's C(n+d, d) − 1 grows with n"

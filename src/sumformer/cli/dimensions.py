@@ -8,10 +8,12 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 import typer
+from rich.box import SIMPLE
 from rich.table import Table
 
+from sumformer.cli.construct import Dim
 from sumformer.cli.output import Json, command, console, messages, print_json
-from sumformer.errors import RefusedError
+from sumformer.errors import InputError, RefusedError
 from sumformer.targets import parse
 from sumformer.theorems.alberti_2023.power_sums import side_by_side
 from sumformer.theorems.construction import construct
@@ -23,7 +25,6 @@ Expression = Annotated[
     ),
 ]
 Count = Annotated[int, typer.Option("--tokens", "-n", help="How many tokens the polynomial is asked for.")]
-Dim = Annotated[int, typer.Option("--dim", "-d", help="Coordinates per token.")]
 Flat = Annotated[bool, typer.Option("--flat", help="x holds all n tokens one after another: x[1]*x[2] + x[0].")]
 Markdown = Annotated[bool, typer.Option("--markdown", help="Print a table for the README.")]
 
@@ -55,6 +56,8 @@ def dimensions(
     as_json: Json = False,
 ) -> None:
     """Latent dimension d': three choices for a polynomial EXPRESSION; without one, Gaussian attention's."""
+    if expression is None and flat:
+        raise InputError("--flat is about an EXPRESSION: dimensions 'x[0]*x[1]' --flat --tokens 2")
     if expression is not None:
         with messages.status("decomposing …"):
             choices = latent_choices(expression, tokens, dim, flat)
@@ -62,9 +65,9 @@ def dimensions(
             "choice",
             "|β| ≤",
             "d'",
-            "β that occur",
+            "β used",
             "terms of σ",
-            "power sums multiplied",
+            "in a product",
             "proved by",
             "P(error)",
         ]
@@ -81,7 +84,7 @@ def dimensions(
 def latent_choices(expression: str, n: int, d: int, flat: bool = False) -> list[dict[str, Any]]:
     """φ of the paper's proof, the φ that suffices, and the one with the shallowest ψ."""
     tree = parse(expression, n * d if flat else d)
-    limits = {"proof": str(n), "sufficient": str(n - 1), "shallowest": "the degree"}
+    limits = {"proof": str(n), "sufficient": str(n - 1), "shallowest": "degree"}
     return [
         {
             "choice": form.latent,
@@ -106,7 +109,7 @@ def _show(table_rows: list[dict[str, Any]], names: list[str], heads: list[str], 
         for line in cells:
             print("| " + " | ".join(line) + " |")
     else:
-        table = Table(*heads)
+        table = Table(*heads, box=SIMPLE, pad_edge=False, collapse_padding=True)
         for line in cells:
             table.add_row(*line)
         console.print(table)

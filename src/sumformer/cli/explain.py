@@ -8,11 +8,13 @@ from typing import Annotated, Any
 
 import torch
 import typer
+from rich.box import SIMPLE
 from rich.markup import escape
 from rich.table import Table
 from torch import Tensor
 
 from sumformer.cli.output import Json, command, console, messages, print_json
+from sumformer.cli.places import check_picture
 from sumformer.errors import InputError
 from sumformer.experiments.explain import Explanation
 from sumformer.experiments.explain import explain as run
@@ -27,6 +29,7 @@ Picture = Annotated[
 ]
 All = Annotated[bool, typer.Option("--all", help="List every value, not only the first forty.")]
 SHOWN = 40
+NAMED = 24  # characters of a name in the table
 
 
 @command
@@ -34,6 +37,7 @@ def explain(
     directory: Directory, tokens: Input = None, picture: Picture = None, everything: All = False, as_json: Json = False
 ) -> int:
     """Name what every coordinate of the residual stream, or of Σ, holds, and compare it with the ideal program."""
+    check_picture(picture)
     with messages.status("running …"):
         found = run(directory, None if tokens is None else _read(tokens))
     if picture is not None:
@@ -71,14 +75,18 @@ def show(found: Explanation, everything: bool) -> None:
     console.print(f"{c.target} as a {c.architecture}: {parts}, ε = {c.epsilon:g}", markup=False)
     console.print(_blocks(found))
     lines = found.values if everything else found.values[:SHOWN]
-    values = Table("value", "is", title="first token")
+    values = Table(title="first token", box=SIMPLE, pad_edge=False, collapse_padding=True)
+    values.add_column("value", no_wrap=True, max_width=NAMED)
     for head in ("at", "in" if found.stream is None else "block", "computed", "ideal", "off by", "allowed"):
         values.add_column(head, no_wrap=True)
     for v in lines:
         numbers = (f"{v.computed:.6g}", f"{v.ideal:.6g}", f"{abs(v.computed - v.ideal):.2g}")
         place = "–" if v.coordinate is None else str(v.coordinate)
-        values.add_row(escape(v.name), v.op, place, str(v.block), *numbers, _allowed(v.allowed))
+        values.add_row(escape(v.name), place, str(v.block), *numbers, _allowed(v.allowed))
     console.print(values)
+    for v in lines:
+        if v.formula:
+            console.print(f"{v.name} = {v.formula}", markup=False)
     if len(lines) < len(found.values):
         console.print(f"{len(found.values) - len(lines)} more values: --all")
     for note in found.notes:

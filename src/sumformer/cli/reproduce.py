@@ -8,14 +8,15 @@ from typing import Annotated
 
 import typer
 
+from sumformer.cli.device import Device, check_device
 from sumformer.cli.output import Json, command, console, messages, print_json
+from sumformer.cli.places import make_folder
 from sumformer.errors import InputError
 from sumformer.experiments.reproduce.outcome import Outcome
 from sumformer.experiments.reproduce.registry import EXPERIMENTS, experiment
 
 Name = Annotated[str, typer.Argument(help=f"One of {', '.join(EXPERIMENTS)}.", show_default=False)]
 Size = Annotated[str, typer.Option("--size", help="full, as published; reduced, minutes on a CPU; tiny, seconds.")]
-Device = Annotated[str, typer.Option("--device", help="cpu or cuda.")]
 Out = Annotated[Path | None, typer.Option("--out", "-o", help="Folder for NAME.json, NAME.csv and NAME.png.")]
 Redraw = Annotated[Path | None, typer.Option("--redraw", help="Draw the picture of an earlier NAME.json; run nothing.")]
 
@@ -30,18 +31,15 @@ def reproduce(
     as_json: Json = False,
 ) -> None:
     """Run an experiment of the papers, and compare with the published figure."""
-    import torch
-
     chosen = experiment(name)
-    if device not in ("cpu", "cuda") or (device == "cuda" and not torch.cuda.is_available()):
-        raise InputError(f"--device: expected cpu, or cuda where there is one, got {device!r}")
+    check_device(device)
+    make_folder(out)
     folder = out
     if redraw is not None:
         outcome = Outcome.read(redraw)
         if outcome.name != name:
             raise InputError(f"--redraw: expected a result of {name}, {redraw} is one of {outcome.name}")
         folder = out or redraw.parent
-        folder.mkdir(parents=True, exist_ok=True)
     else:
         with messages.status("…") as status:
             outcome = chosen.run(chosen.config(size, device), lambda text: status.update(text))
@@ -53,6 +51,8 @@ def reproduce(
         print_json(asdict(outcome))
         return
     console.print(f"{name}: {chosen.about} ({outcome.seconds:.0f} s on {outcome.machine})")
+    if size != "full" and redraw is None:
+        console.print(f"size {size} is smaller than published: its numbers are no test of the paper, --size full is")
     for line in outcome.findings:
         console.print(f"- {line}", markup=False)
     for line in outcome.unsaid:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
+from rich.box import SIMPLE
 from rich.table import Table
 from rich.text import Text
 
 from sumformer.cli.construct import BoxOption, Dim, Dtype, Epsilon, Expression, Positions, Tokens
+from sumformer.cli.formula import formula_target
 from sumformer.cli.output import Json, command, console, messages, print_json
 from sumformer.errors import InputError
-from sumformer.targets import target as make_target
 from sumformer.theorems.alberti_2023.arithmetic import ARITHMETICS
 from sumformer.theorems.built import Estimate
 from sumformer.theorems.routes import ROUTES, estimate
@@ -31,7 +32,7 @@ def routes(
     """Compare the routes for EXPRESSION at EPSILON: which can take it, how large, how close, how long."""
     if dtype not in ARITHMETICS:
         raise InputError(f"--dtype: expected one of {', '.join(ARITHMETICS)}, got {dtype!r}")
-    f = make_target(expression, n=tokens, d=dim, box=box, positions=positions)
+    f = formula_target(expression, n=tokens, d=dim, box=box, positions=positions)
     found: dict[str, Estimate] = {}
     with messages.status("…") as status:
         for route in ROUTES:
@@ -43,11 +44,14 @@ def routes(
         print_json({"target": f.source, "epsilon": epsilon, "chosen": chosen, "routes": rows})
         return
     console.print(Text(f"{f!r}, ε = {epsilon:g}", style="bold"))
-    table = Table("route", "", "d'", "terms", "seconds", "reaches ε", "why")
+    table = Table("route", "", "d'", "terms", "seconds", "reaches ε", box=SIMPLE, pad_edge=False)
     for name, one in found.items():
         mark = "chosen" if name == chosen else "possible" if one.possible else "no"
-        table.add_row(name, mark, *_numbers(one), one.why, style="bold" if name == chosen else "")
+        table.add_row(name, mark, *_numbers(one), style="bold" if name == chosen else "")
     console.print(table)
+    console.print("reaches ε: with these terms; route grid, and one that is refused: with all that it may take")
+    for name, one in found.items():
+        console.print(f"{name}: {one.why}", markup=False)
 
 
 def _numbers(one: Estimate) -> tuple[str, str, str, str]:

@@ -9,16 +9,15 @@ import typer
 from rich.box import SIMPLE
 from rich.table import Table
 
+from sumformer.cli.construct import BoxOption, Dim, Expression
+from sumformer.cli.formula import formula_target
 from sumformer.cli.output import Json, command, console, messages, print_json
 from sumformer.cli.pattern import read_pattern
-from sumformer.cli.size_rows import KEYS, rows
+from sumformer.cli.places import check_picture
 from sumformer.errors import InputError
-from sumformer.targets import target as make_target
+from sumformer.experiments.sizes import KEYS, rows
 
-Expression = Annotated[str, typer.Argument(help='The target, as "x - mean(y)".', show_default=False)]
 Tokens = Annotated[str, typer.Option("--tokens", "-n", help="How many tokens, one number ≥ 2.")]
-Dim = Annotated[int, typer.Option("--dim", "-d", help="Coordinates per token.")]
-BoxOption = Annotated[str | None, typer.Option("--box", help="Domain, as -1:1 or 0:1,-2:2; default 0:1.")]
 Epsilons = Annotated[str, typer.Option("--epsilon", "-e", help="The errors d_p(f, N) ≤ ε asked for, by commas.")]
 NormP = Annotated[float, typer.Option("--norm-p", help="p of d_p.")]
 PatternOption = Annotated[str, typer.Option("--pattern", help="Of the sparse Transformer: window:1, strided:2, …")]
@@ -38,7 +37,8 @@ def sizes(
     as_json: Json = False,
 ) -> None:
     """One attention layer, or about ε^-d of them: every construction's size against ε, built or counted."""
-    f = make_target(expression, n=tokens, d=dim, box=box)
+    check_picture(out)
+    f = formula_target(expression, n=tokens, d=dim, box=box)
     found = []
     with messages.status("constructing …") as status:
         for row in rows(f, _numbers(epsilon), norm_p, read_pattern(pattern)):

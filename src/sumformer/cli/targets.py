@@ -8,9 +8,9 @@ from sumformer.cli.output import Json, command, console, print_json
 from sumformer.targets.gallery import GALLERY
 
 _ROUTES = {
-    "exact": "exact: rounding only",
-    "sums": "sums: certified, linear in n",
-    "lipschitz": "sums where it is made of sums; max over tokens is refused",
+    "exact": "route exact: rounding only",
+    "sums": "route sums: certified, linear in n",
+    "lipschitz": "route sums where it is made of sums; max over tokens by route grid, where n is given",
 }
 
 

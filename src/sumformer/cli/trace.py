@@ -11,6 +11,7 @@ from rich.table import Table
 
 from sumformer.cli.output import Json, command, console, print_json
 from sumformer.cli.pattern import read_pattern
+from sumformer.cli.places import check_picture
 from sumformer.errors import InputError
 from sumformer.theorems.yun_2020_deep.plan import Plan, equivariant_plan, position_plan
 from sumformer.theorems.yun_2020_deep.trace import Trace, spread_tokens
@@ -44,6 +45,7 @@ def trace(
     as_json: Json = False,
 ) -> None:
     """Watch the contextual mapping of the deep construction at work, in exact arithmetic."""
+    check_picture(out)
     plan = _plan(tokens, dim, positions, pattern)
     grid = plan.grid(cells)
     found = run(grid, plan.contextual(grid, dim), spread_tokens(tokens, dim) if given is None else _read(given))

@@ -5,17 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from sumformer.errors import MissingDependencyError
+from sumformer.experiments.report.figure import new_figure
 from sumformer.theorems.yun_2020_deep.trace import Trace
 
 
 def plot(found: Trace, path: str | Path | None = None) -> Any:
     """A matplotlib figure; written to `path` where one is given."""
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise MissingDependencyError("matplotlib", "the picture of a trace", "plots") from None
-    figure = Figure(figsize=(8.0, 4.5), layout="constrained")
+    figure = new_figure(8.0, 4.5)
     axes = figure.add_subplot()
     rows = [*found.ids, found.ids[-1]]  # the last plateau has a length
     for j in range(found.grid.n):

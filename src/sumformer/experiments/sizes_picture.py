@@ -6,18 +6,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from sumformer.errors import MissingDependencyError
+from sumformer.experiments.report.figure import new_figure
 
 PANELS = (("attention_layers", "attention layers"), ("parameters", "parameters"))
 
 
 def plot(rows: Sequence[Mapping[str, Any]], title: str, path: str | Path | None = None) -> Any:
     """A matplotlib figure of the rows of `sumformer sizes`; written to `path` where one is given."""
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise MissingDependencyError("matplotlib", "the picture of sizes", "plots") from None
-    figure = Figure(figsize=(10.0, 4.5), layout="constrained")
+    figure = new_figure(10.0, 4.5)
     figure.suptitle(title)
     names = list(dict.fromkeys(row["name"] for row in rows if row["how"] != "refused"))
     for i, (key, label) in enumerate(PANELS):

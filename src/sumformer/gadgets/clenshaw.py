@@ -151,11 +151,8 @@ class Rule:
         steps = [sum(w * e[r] for r, w in row) + own.get((j, 0), 0.0) for j, row in enumerate(self.parts)]
         rest, whole = self.rest, self.whole
         total = sum(kappa * (steps[j] + j * j * e_y * whole[j]) for j in range(f.J + 1))
-        ranges, above, moments = (
-            [0.0] * (f.J + 1),
-            0.0,
-            0.0,
-        )  # Σ_{i>j} of w_i and of w_i (i − j + 1), |U_{i−j}| ≤ i − j + 1
+        ranges = [0.0] * (f.J + 1)
+        above, moments = 0.0, 0.0  # Σ_{i>j} of w_i and of w_i (i − j + 1), |U_{i−j}| ≤ i − j + 1
         for j in range(f.J, -1, -1):
             ranges[j] = rest[j] + steps[j] + kappa * moments
             above += whole[j] + steps[j]

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from sumformer.gadgets.clenshaw import Rule, Step, halves
 from sumformer.gadgets.identity import identity
 from sumformer.gadgets.product import product
+from sumformer.gadgets.reading import Reading
 from sumformer.gadgets.saw import Prefer
 from sumformer.gadgets.square import branch
 from sumformer.gadgets.units import Gadget, Size, Units
@@ -127,8 +128,8 @@ class Stages:
         """2T² − 1 = 4AB (P² − P) + AB − 1, P = T/2B + 1/2, A = 2B; the one-sided error is halved."""
         place, area = self.T(s.r), s.A * s.B
         error = 2 * area * s.shape.error
-        reads, workspace = {self.T(s.r // 2): 0.5 / s.B}, f"{place}+"
-        groups = branch(reads, 0.5, 4 * area, -4 * area, area - 1 - error, s.shape, place, workspace)
+        P, workspace = Reading({self.T(s.r // 2): 0.5 / s.B}, 0.5), f"{place}+"
+        groups = branch(P, (4 * area, -4 * area, area - 1 - error), s.shape, place, workspace)
         names = (workspace,) if s.shape.layers > 1 else ()
         self._put(s, Gadget("square", tuple((g,) for g in groups), error * (1 + 2.0**-40), names), place)
 
@@ -136,19 +137,18 @@ class Stages:
         f, j = self.s.rule.f, s.j
         if j < 0:
             low, high = halves(s.r)
-            place, a, b = self.T(s.r), {self.T(low): 2.0}, ({self.T(high): 1.0}, 0.0)
-            (unit,) = identity({self.T(1): 1.0}, 0.0, -1 - 2 * self.s.rule.e_t, {place: -1.0}).stages[0]
+            place, a, b = self.T(s.r), {self.T(low): 2.0}, Reading({self.T(high): 1.0})
+            (unit,) = identity(Reading({self.T(1): 1.0}, lo=-1 - 2 * self.s.rule.e_t), {place: -1.0}).stages[0]
             self.stages[self.s.start[j, s.r]].append(unit)
         else:
             place, sign = self.b(j) if j else (self.place, 1.0)
             a = {self.T(f.m): sign * (2.0 if j else 1.0)}
-            b = ({self.T(r): w for r, w in enumerate(f.d[-1]) if r and w}, f.d[-1][0])
+            b = Reading({self.T(r): w for r, w in enumerate(f.d[-1]) if r and w}, f.d[-1][0])
             if j + 1 < f.J:
                 name, turned = self.b(j + 1)
-                b = ({name: turned}, 0.0)
-        ranges = (-s.A, s.A), (s.centre - s.B, s.centre + s.B)
-        gadget = product((a, 0.0), b, *ranges, place, s.tolerance, self.prefer)
-        self._put(s, gadget, place)
+                b = Reading({name: turned})
+        b = b.within(s.centre - s.B, s.centre + s.B)
+        self._put(s, product(Reading(a, 0.0, -s.A, s.A), b, place, s.tolerance, self.prefer), place)
         if j >= 0:
             self._linear(j)
 
@@ -165,12 +165,10 @@ class Stages:
         if j in self.s.linear:
             lowest = constant - size * (1 + 2.0**-20)
             reads = reads or {self.T(1): 0.0}  # a constant alone
-            (unit,) = identity(reads, constant, lowest, {place: sign}).stages[0]
+            (unit,) = identity(Reading(reads, constant, lowest), {place: sign}).stages[0]
             self.stages[self.s.linear[j]].append(unit)
             return
         stage = self.stages[self.s.start[j, 0]]
         if not stage:  # a step without units: the constant needs one to stand by
-            stage.extend(identity({self.T(1): 1.0}, 0.0, -2.0, {place: 0.0}).stages[0])
-        last = stage[-1]
-        constants = {**last.constants, place: last.constants.get(place, 0.0) + sign * constant}
-        stage[-1] = Units(last.reads, last.offset, last.knots, last.writes, constants)
+            stage.extend(identity(Reading({self.T(1): 1.0}, lo=-2.0), {place: 0.0}).stages[0])
+        stage[-1] = stage[-1].plus(place, sign * constant)

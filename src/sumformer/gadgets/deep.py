@@ -8,7 +8,7 @@ tolerance are those of the smallest network, in the sense of `prefer`, among the
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from sumformer.errors import DomainError, InputError, RefusedError
@@ -16,6 +16,7 @@ from sumformer.gadgets.clenshaw import RESERVES, Rule, fold
 from sumformer.gadgets.clenshaw_rounding import proved
 from sumformer.gadgets.clenshaw_stages import Schedule, Stages, schedule
 from sumformer.gadgets.identity import identity
+from sumformer.gadgets.reading import Reading, require_range
 from sumformer.gadgets.rounding import U
 from sumformer.gadgets.saw import Prefer
 from sumformer.gadgets.series import Series, series
@@ -44,55 +45,32 @@ class Candidate:
     size: Size
 
 
-def deep(
-    g: Node,
-    reads: Mapping[str, float],
-    offset: float,
-    lo: float,
-    hi: float,
-    place: str,
-    tolerance: float,
-    prefer: Prefer = "parameters",
-    argument_size: float | None = None,
-) -> Gadget:
-    """g(t) within the tolerance, t = ⟨reads, z⟩ + offset ∈ [lo, hi]; its workspace starts at 0 and is not cleared.
-
-    `argument_size` bounds Σ|weight · z| where several numbers are read; of one it is at most max|t| + |offset|.
-    """
-    if not (lo < hi and tolerance > 0):
-        raise DomainError(f"expected a range lo < hi and a tolerance > 0, got [{lo}, {hi}] and {tolerance}")
-    if argument_size is None and len(reads) > 1:
-        raise InputError("deep: expected argument_size, a bound of Σ|weight · z|, where several numbers are read")
+def deep(g: Node, t: Reading, place: str, tolerance: float, prefer: Prefer = "parameters") -> Gadget:
+    """g(t) within the tolerance; its workspace starts at 0 and is not cleared."""
+    require_range(t)
+    if not (t.lo < t.hi and tolerance > 0):
+        raise DomainError(f"expected a range lo < hi and a tolerance > 0, got [{t.lo}, {t.hi}] and {tolerance}")
     for wider in (1, *WIDER_TRIED):
-        found = _smallest(g, reads, offset, lo, hi, place, tolerance * wider, prefer, argument_size)
+        found = _smallest(g, t, place, tolerance * wider, prefer)
         if found is not None and wider == 1:
             return found
         if found is not None:
             break
     raise RefusedError(
-        f"{to_source(g)} on [{lo:.4g}, {hi:.4g}] is not reached to {tolerance:.2g} by products in float64, "
+        f"{to_source(g)} on [{t.lo:.4g}, {t.hi:.4g}] is not reached to {tolerance:.2g} by products in float64, "
         f"{'nor near it' if found is None else f'but to {found.error:.2g}'}; "
         "take the shallow realisation, a wider tolerance or a shorter range",
         reachable=None if found is None else found.error,
     )
 
 
-def _smallest(
-    g: Node,
-    reads: Mapping[str, float],
-    offset: float,
-    lo: float,
-    hi: float,
-    place: str,
-    tolerance: float,
-    prefer: Prefer,
-    argument_size: float | None,
-) -> Gadget | None:
-    s = series(g, lo, hi, tolerance)
-    size = (argument_size or max(abs(lo), abs(hi)) + abs(offset)) + abs(offset) + abs(s.centre)
-    e_t = (len(reads) + 16) * 2 * U * (size / s.radius + 4)
-    scaled = {name: weight / s.radius for name, weight in reads.items()}
-    (argument,) = identity(scaled, (offset - s.centre) / s.radius, -1.0, {f"{place}.t": 1.0}).stages[0]
+def _smallest(g: Node, t: Reading, place: str, tolerance: float, prefer: Prefer) -> Gadget | None:
+    size = t.known_size
+    if size is None:
+        raise InputError("deep: expected a reading with a size, a bound of Σ|weight · z|, where it has several places")
+    s = series(g, t.lo, t.hi, tolerance)
+    e_t = (len(t.weights) + 16) * 2 * U * ((size + abs(t.offset) + abs(s.centre)) / s.radius + 4)
+    (argument,) = identity(((t - s.centre) / s.radius).within(-1.0, 1.0), {f"{place}.t": 1.0}).stages[0]
     for reserve in RESERVES:
         found = sorted(candidates(s, tolerance, prefer, e_t, reserve), key=lambda c: order(c.size, prefer))
         best = [c for saws in SAWS[prefer] for c in [c for c in found if c.saws == saws][:TRIES]]

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from sumformer.errors import InputError
 from sumformer.gadgets.chebyshev import X
+from sumformer.gadgets.reading import Reading
 from sumformer.gadgets.realisation import Realisation, realise
 from sumformer.gadgets.saw import Prefer
 from sumformer.gadgets.units import Gadget
@@ -33,19 +32,13 @@ ELEMENTARY: dict[str, Node] = {
 
 def elementary(
     name: str,
-    reads: Mapping[str, float],
-    offset: float,
-    lo: float,
-    hi: float,
+    t: Reading,
     place: str,
     tolerance: float,
     prefer: Prefer = "depth",
     realisation: Realisation | None = None,
-    argument_size: float | None = None,
 ) -> Gadget:
-    """name(t) within the tolerance, t = ⟨reads, z⟩ + offset ∈ [lo, hi]; deep or shallow as `realise` chooses."""
+    """name(t) within the tolerance, deep or shallow as `realise` chooses."""
     if name not in ELEMENTARY:
         raise InputError(f"elementary: expected one of {', '.join(ELEMENTARY)}, got {name!r}")
-    return realise(
-        ELEMENTARY[name], reads, offset, lo, hi, place, tolerance, prefer, realisation, argument_size=argument_size
-    )
+    return realise(ELEMENTARY[name], t, place, tolerance, prefer, realisation)

@@ -18,6 +18,7 @@ from sumformer.algebra.interval_jet import Jet, JetOperations
 from sumformer.algebra.rounding import FloatArray
 from sumformer.errors import DomainError, RefusedError
 from sumformer.gadgets.piecewise_linear import PiecewiseLinear, through
+from sumformer.gadgets.reading import Reading, require_range
 from sumformer.gadgets.units import Gadget, units_of
 from sumformer.targets import Environment, Node, evaluate, to_source
 
@@ -163,10 +164,9 @@ def gap(g: Node, p: PiecewiseLinear, hi: float) -> FloatArray:
     return np.asarray(np.where(np.isfinite(curved), np.minimum(curved, spread), spread))
 
 
-def function(
-    reads: Mapping[str, float], offset: float, lo: float, hi: float, functions: Mapping[str, tuple[Node, float]]
-) -> Gadget:
-    """g_place(t) at every place, t = ⟨reads, z⟩ + offset ∈ [lo, hi], each within its tolerance; shared hidden units."""
-    found = approximate([g for g, _ in functions.values()], lo, hi, [e for _, e in functions.values()])
-    units = units_of(reads, offset, dict(zip(functions, found.functions, strict=True)))
+def function(t: Reading, functions: Mapping[str, tuple[Node, float]]) -> Gadget:
+    """g_place(t) at every place, each within its tolerance; shared hidden units."""
+    require_range(t)
+    found = approximate([g for g, _ in functions.values()], t.lo, t.hi, [e for _, e in functions.values()])
+    units = units_of(t, dict(zip(functions, found.functions, strict=True)))
     return Gadget("function", ((units,),), max(found.errors), errors=found.errors)

@@ -6,16 +6,15 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from sumformer.gadgets.units import Gadget, Units
+from sumformer.errors import InputError
+from sumformer.gadgets.piecewise_linear import PiecewiseLinear
+from sumformer.gadgets.reading import Reading
+from sumformer.gadgets.units import Gadget, units_of
 
 
-def identity(reads: Mapping[str, float], offset: float, lo: float, writes: Mapping[str, float]) -> Gadget:
-    """writes[place] · t to every place, t = ⟨reads, z⟩ + offset ≥ lo: affine where `reads` has several places."""
-    unit = Units(
-        dict(reads),
-        offset,
-        np.array([lo]),
-        {place: np.array([weight]) for place, weight in writes.items()},
-        {place: weight * lo for place, weight in writes.items() if weight * lo},
-    )
-    return Gadget("identity", ((unit,),), 0.0)
+def identity(t: Reading, writes: Mapping[str, float]) -> Gadget:
+    """writes[place] · t to every place; of its range only the lower end matters."""
+    if not np.isfinite(t.lo):
+        raise InputError(f"identity: expected a reading with a lower end, got [{t.lo}, {t.hi}]")
+    lines = {p: PiecewiseLinear(np.array([t.lo]), np.array([w]), w * t.lo) for p, w in writes.items()}
+    return Gadget("identity", ((units_of(t, lines),),), 0.0)

@@ -6,49 +6,34 @@ the result lies between the two values beside it, and nothing better is claimed.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 
 import numpy as np
 
 from sumformer.errors import InputError
 from sumformer.gadgets.piecewise_linear import through
+from sumformer.gadgets.reading import Reading, require_range
 from sumformer.gadgets.units import Gadget, units_of
 
 
-def look_up(
-    reads: Mapping[str, float],
-    offset: float,
-    lo: float,
-    hi: float,
-    edges: Sequence[float],
-    values: Sequence[float],
-    ramp: float,
-    place: str,
-) -> Gadget:
+def look_up(t: Reading, edges: Sequence[float], values: Sequence[float], ramp: float, place: str) -> Gadget:
     """len(values) = len(edges) + 1; on [edge − ramp/2, edge + ramp/2] the value moves linearly to the next."""
+    require_range(t)
     if len(values) != len(edges) + 1 or not ramp > 0:
         raise InputError("look_up: expected one value more than edges, and a ramp > 0")
-    ends = [lo, *(e + side * ramp / 2 for e in edges for side in (-1, 1)), hi]
+    ends = [t.lo, *(e + side * ramp / 2 for e in edges for side in (-1, 1)), t.hi]
     if any(b <= a for a, b in pairwise(ends)):
         raise InputError("look_up: expected ramps that do not meet, inside the range")
     heights = [v for v in values for _ in (0, 1)]
-    return Gadget("look-up", ((units_of(reads, offset, {place: through(np.array(ends), np.array(heights))}),),), 0.0)
+    return Gadget("look-up", ((units_of(t, {place: through(np.array(ends), np.array(heights))}),),), 0.0)
 
 
-def step(reads: Mapping[str, float], offset: float, lo: float, hi: float, at: float, ramp: float, place: str) -> Gadget:
+def step(t: Reading, at: float, ramp: float, place: str) -> Gadget:
     """0 before, 1 behind."""
-    return look_up(reads, offset, lo, hi, [at], [0.0, 1.0], ramp, place)
+    return look_up(t, [at], [0.0, 1.0], ramp, place)
 
 
-def bump(
-    reads: Mapping[str, float],
-    offset: float,
-    lo: float,
-    hi: float,
-    inside: tuple[float, float],
-    ramp: float,
-    place: str,
-) -> Gadget:
+def bump(t: Reading, inside: tuple[float, float], ramp: float, place: str) -> Gadget:
     """1 inside, 0 outside."""
-    return look_up(reads, offset, lo, hi, inside, [0.0, 1.0, 0.0], ramp, place)
+    return look_up(t, inside, [0.0, 1.0, 0.0], ramp, place)

@@ -6,13 +6,14 @@ counted on the units, before any module is built; the shallow one is fitted only
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from math import floor
 from typing import Literal
 
 from sumformer.errors import InputError, RefusedError
 from sumformer.gadgets.deep import deep, order
 from sumformer.gadgets.function import curvature, function
+from sumformer.gadgets.reading import Reading
 from sumformer.gadgets.saw import PREFERENCES, Prefer
 from sumformer.gadgets.units import Gadget, Size
 from sumformer.targets import Node, to_source
@@ -23,20 +24,13 @@ REALISATIONS: tuple[Realisation, ...] = ("deep", "shallow")
 
 def realise(
     g: Node,
-    reads: Mapping[str, float],
-    offset: float,
-    lo: float,
-    hi: float,
+    t: Reading,
     place: str,
     tolerance: float,
     prefer: Prefer = "depth",
     realisation: Realisation | None = None,
-    argument_size: float | None = None,
 ) -> Gadget:
-    """g(t) within the tolerance, t = ⟨reads, z⟩ + offset ∈ [lo, hi]; `realisation` forces one of the two.
-
-    `argument_size` bounds Σ|weight · z|, which the deep one must know where several numbers are read.
-    """
+    """g(t) within the tolerance; `realisation` forces one of the two."""
     if prefer not in PREFERENCES or realisation not in (None, *REALISATIONS):
         raise InputError(
             f"realise: expected prefer in {PREFERENCES} and realisation in {REALISATIONS} or None, "
@@ -44,14 +38,14 @@ def realise(
         )
 
     def shallow() -> Gadget:
-        return function(reads, offset, lo, hi, {place: (g, tolerance)})
+        return function(t, {place: (g, tolerance)})
 
     def by_products() -> Gadget:
-        return deep(g, reads, offset, lo, hi, place, tolerance, prefer, argument_size)
+        return deep(g, t, place, tolerance, prefer)
 
     if realisation is not None:
         return shallow() if realisation == "shallow" else by_products()
-    if not lo < hi or prefer == "depth":  # there are no fewer layers than one
+    if not t.lo < t.hi or prefer == "depth":  # there are no fewer layers than one
         first, second = shallow, by_products
     else:
         first, second = by_products, shallow
@@ -59,7 +53,7 @@ def realise(
         found = first()
     except RefusedError as refused:
         return _other(g, second, refused)
-    if prefer == "depth" or order(least(g, lo, hi, tolerance, len(reads)), prefer) > order(found.size, prefer):
+    if prefer == "depth" or order(least(g, t, tolerance), prefer) > order(found.size, prefer):
         return found
     try:
         return min(found, second(), key=lambda gadget: order(gadget.size, prefer))
@@ -67,21 +61,10 @@ def realise(
         return found
 
 
-def least(g: Node, lo: float, hi: float, tolerance: float, reads: int) -> Size:
+def least(g: Node, t: Reading, tolerance: float) -> Size:
     """What the shallow realisation takes at least: its fit starts from this many segments and only adds to them."""
-    units = max(1, floor(curvature(g, lo, hi).knots_at(tolerance)))
-    return Size(1, units, units * (reads + 1))
-
-
-def compare(g: Node, lo: float, hi: float, tolerance: float, prefer: Prefer) -> dict[Realisation, Size | str]:
-    """The size of each realisation, or why it is refused."""
-    out: dict[Realisation, Size | str] = {}
-    for kind in REALISATIONS:
-        try:
-            out[kind] = realise(g, {"t": 1.0}, 0.0, lo, hi, "out", tolerance, prefer, kind).size
-        except RefusedError as refused:
-            out[kind] = str(refused)
-    return out
+    units = max(1, floor(curvature(g, t.lo, t.hi).knots_at(tolerance)))
+    return Size(1, units, units * (len(t.weights) + 1))
 
 
 def _other(g: Node, second: Callable[[], Gadget], refused: RefusedError) -> Gadget:

@@ -7,13 +7,14 @@ A gadget is a few stages of them, one stage per feed-forward layer, with a prove
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
 
 from sumformer.algebra.rounding import FloatArray
 from sumformer.gadgets.piecewise_linear import PiecewiseLinear
+from sumformer.gadgets.reading import Reading
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,6 +30,10 @@ class Units:
     @property
     def count(self) -> int:
         return int(self.knots.size)
+
+    def plus(self, place: str, constant: float) -> Units:
+        """The same units, with a constant more at `place`."""
+        return replace(self, constants={**self.constants, place: self.constants.get(place, 0.0) + constant})
 
     @property
     def nonzero(self) -> int:
@@ -79,12 +84,12 @@ class Gadget:
         return sum(units.nonzero for stage in self.stages for units in stage)
 
 
-def units_of(reads: Mapping[str, float], offset: float, functions: Mapping[str, PiecewiseLinear]) -> Units:
+def units_of(t: Reading, functions: Mapping[str, PiecewiseLinear]) -> Units:
     """One group of units that writes P_place(t) to every place; all P have the same knots."""
     (first, *_) = functions.values()
     return Units(
-        dict(reads),
-        offset,
+        dict(t.weights),
+        t.offset,
         first.knots,
         {place: p.bends for place, p in functions.items()},
         {place: p.start for place, p in functions.items() if p.start},

@@ -13,6 +13,11 @@ import torch
 from torch import Tensor
 
 
+def accumulation_dtype(dtype: torch.dtype) -> torch.dtype:
+    """Sums over tokens run in float32 or wider."""
+    return torch.promote_types(dtype, torch.float32)
+
+
 @dataclass(frozen=True)
 class Layout:
     """`sequences` sequences of `length` rows each; for a pack `length` is 0 and `cu_seqlens` tells."""
@@ -40,7 +45,7 @@ class Layout:
 
     def sums(self, values: Tensor) -> Tensor:
         """(rows, m) → (sequences, m) in float32 (float64 where the values are): the naive twin of the tiles' sums."""
-        dtype = torch.float64 if values.dtype == torch.float64 else torch.float32
+        dtype = accumulation_dtype(values.dtype)
         if self.cu_seqlens is None:
             return values.reshape(self.sequences, self.length, -1).sum(1, dtype=dtype)
         zeros = values.new_zeros(self.sequences, values.shape[1], dtype=torch.float64)

@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.nn.functional import linear
 
 from sumformer.kernels import short_mix
-from sumformer.kernels.layout import Layout
+from sumformer.kernels.layout import Layout, accumulation_dtype
 from sumformer.kernels.products import fused, half, hidden, in_one_kernel, pull, spread, sums
 
 PIECE = 2**16
@@ -161,7 +161,7 @@ def _mean_or_sum(
         flags = None if keep is None else keep.flatten()
         total = sums(rows, w, b, activation, layout, flags, 1 / layout.length if equal else 1.0)
         return total if equal or not mean else _over_count(total, layout, keep)
-    total = rows.new_zeros(layout.sequences, w.shape[0], dtype=_wide(rows.dtype))
+    total = rows.new_zeros(layout.sequences, w.shape[0], dtype=accumulation_dtype(rows.dtype))
     for place, sequences, part in pieces:
         flags = None if keep is None else keep.flatten()[place]
         _add(total, sequences, sums(rows[place], w, b, activation, part, flags))
@@ -196,14 +196,10 @@ class _Sum:
         elif left.is_cuda and self.dtype in (torch.bfloat16, torch.float16):
             self.more(torch.mm(left, right, out_dtype=torch.float32))
         else:
-            self.more((left @ right).to(_wide(self.dtype)))
+            self.more((left @ right).to(accumulation_dtype(self.dtype)))
 
     def more(self, found: Tensor) -> None:
         self.total = found if self.total.dim() == 0 else self.total.add_(found)
 
     def value(self) -> Tensor:
         return self.total.to(self.dtype)
-
-
-def _wide(dtype: torch.dtype) -> torch.dtype:
-    return torch.float64 if dtype == torch.float64 else torch.float32

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from sumformer.kernels.availability import runs_on
+from sumformer.kernels.layout import accumulation_dtype
 
 _ROWS, _COLS = 64, 64
 _interpreted = False  # tests of the kernels on a CPU set this, together with TRITON_INTERPRET=1
@@ -20,7 +21,7 @@ _interpreted = False  # tests of the kernels on a CPU set this, together with TR
 def prefix_sum(x: Tensor, reverse: bool) -> Tensor:
     """(batch, n, m) → the same shape, in float32 (float64 where x is)."""
     if x.dtype == torch.float64 or not (_interpreted or runs_on(x)):
-        dtype = torch.float64 if x.dtype == torch.float64 else torch.float32
+        dtype = accumulation_dtype(x.dtype)
         return x.flip(1).cumsum(1, dtype=dtype).flip(1) if reverse else x.cumsum(1, dtype=dtype)
     from sumformer.kernels.prefix_sum_triton import scan_in_tiles, scan_of_tiles, sum_of_tiles
 
@@ -39,7 +40,7 @@ def prefix_sum(x: Tensor, reverse: bool) -> Tensor:
 
 @prefix_sum.register_fake
 def _(x: Tensor, reverse: bool) -> Tensor:
-    return x.new_empty(x.shape, dtype=torch.float64 if x.dtype == torch.float64 else torch.float32)
+    return x.new_empty(x.shape, dtype=accumulation_dtype(x.dtype))
 
 
 def _remember(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:

@@ -19,7 +19,7 @@ from torch.nn.functional import linear
 
 from sumformer.kernels import activations
 from sumformer.kernels.availability import runs_on
-from sumformer.kernels.layout import Layout
+from sumformer.kernels.layout import Layout, accumulation_dtype
 
 _ROWS, _COLS, _STAGES = 16, 128, 3
 """What of a tile a program of the pass holds at a time; measured on an H200, nothing is tuned at run time."""
@@ -110,7 +110,7 @@ def pull(
     if not fused(y):
         a = (y @ w) * activations.slope(name, g + layout.to_rows(shift).to(y.dtype))
         out.copy_(a)
-        return layout.sums(a), y.sum(0, dtype=torch.promote_types(y.dtype, torch.float32))
+        return layout.sums(a), y.sum(0, dtype=accumulation_dtype(y.dtype))
     beside = y if y.shape[1] == w.shape[1] else None
     found = _pass(1, g, name, layout, shift, y=y @ w, beside=beside, out=out, sums=True)
     if beside is None:

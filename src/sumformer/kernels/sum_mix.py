@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 from torch._C._functorch import peek_interpreter_stack
 
+from sumformer.kernels.layout import accumulation_dtype
 from sumformer.kernels.mix import forward, gradients
 
 
@@ -67,7 +68,7 @@ def _(
     _, cu_seqlens, _, _, save, recompute = rest
     sequences = x.shape[0] if cu_seqlens is None else cu_seqlens.shape[0] - 1
     kept = x.shape[0] * x.shape[1] if save and not recompute else 0
-    wide = torch.float64 if x.dtype == torch.float64 else torch.float32
+    wide = accumulation_dtype(x.dtype)
     total = x.new_empty(sequences, w_phi.shape[0], dtype=wide)
     out = x.new_empty(x.shape[0], x.shape[1], w_o.shape[0])
     shift = total.new_empty(sequences, w_x.shape[0])

@@ -8,9 +8,10 @@ from typing import Any
 
 from torch import Tensor
 
-from sumformer.errors import FileFormatError, MissingDependencyError, TrainingError
+from sumformer.errors import FileFormatError, TrainingError
 from sumformer.learn.files import write_bytes
 from sumformer.learn.state import State
+from sumformer.nn.pretrained import safetensors_torch
 
 CHECKPOINT_FILE = "checkpoint.safetensors"
 FORMAT = 1
@@ -19,7 +20,7 @@ FORMAT = 1
 def write_checkpoint(folder: Path, state: State, identity: dict[str, Any]) -> None:
     """A failure (a full disk) leaves the checkpoint before it in place and says so."""
     data = {"format": FORMAT, "identity": identity, "state": state.numbers()}
-    content = _safetensors().save(state.tensors(), metadata={"sumformer": json.dumps(data)})
+    content = safetensors_torch().save(state.tensors(), metadata={"sumformer": json.dumps(data)})
     path = folder / CHECKPOINT_FILE
     try:
         write_bytes(path, content)
@@ -36,7 +37,7 @@ def read_checkpoint(folder: Path) -> tuple[dict[str, Any], dict[str, Any], dict[
     path = folder / CHECKPOINT_FILE
     if not path.exists():
         return None
-    _safetensors()
+    safetensors_torch()
     from safetensors import safe_open
 
     try:
@@ -51,11 +52,3 @@ def read_checkpoint(folder: Path) -> tuple[dict[str, Any], dict[str, Any], dict[
         raise
     except Exception as error:  # safetensors raises its own type for truncated and foreign files
         raise FileFormatError(path, f"is damaged ({error}); remove it to train from the beginning") from None
-
-
-def _safetensors() -> Any:
-    try:
-        import safetensors.torch
-    except ImportError:
-        raise MissingDependencyError("safetensors", "saving and loading", "all") from None
-    return safetensors.torch

@@ -15,6 +15,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from sumformer.certificates.certificate import CERTIFICATE_FILE
 from sumformer.errors import DivergedError, InputError, TrainingError
 from sumformer.learn.architectures import Shape, build, size_within
 from sumformer.learn.checkpoint import CHECKPOINT_FILE, read_checkpoint, write_checkpoint
@@ -29,6 +30,7 @@ from sumformer.learn.start import network_dtype, start_network
 from sumformer.learn.state import State
 from sumformer.learn.training import Batches, Progress, new_state, reproducible, train
 from sumformer.nn.pretrained import CONFIG_FILE, WEIGHTS_FILE, PretrainedModule
+from sumformer.theorems.saved_folder import REPORT_FILE
 
 TRAINING_FILE = "training.json"
 # What may change when a run is resumed; anything else would make it another run.
@@ -156,7 +158,7 @@ def _open(place: Folder, wanted: Settings, sets: Sets, changes: dict[str, Any]) 
     """The settings to run with, and the result where there is nothing left to do."""
     record, folder = place.path / TRAINING_FILE, place.path
     folder.mkdir(parents=True, exist_ok=True)
-    names = (TRAINING_FILE, CHECKPOINT_FILE, FIT_FILE, CONFIG_FILE, WEIGHTS_FILE)
+    names = (TRAINING_FILE, CHECKPOINT_FILE, FIT_FILE, CONFIG_FILE, WEIGHTS_FILE, CERTIFICATE_FILE, REPORT_FILE)
     there = [name for name in names if (folder / name).exists()]
     if there and not place.resume and not place.overwrite:
         raise InputError(f"{folder} holds {', '.join(there)} already: --resume goes on, --overwrite begins anew")

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import torch
 from torch import Tensor, nn
 
+from sumformer.kernels.layout import accumulation_dtype
 from sumformer.nn.inputs import check_tokens
 from sumformer.nn.layer import Layer, check_positive
 from sumformer.nn.segments import Segments
@@ -48,6 +48,6 @@ class AverageAttention(Layer):
 
 def mean_of_kept(x: Tensor, keep: Tensor | None) -> Tensor:
     """(batch, n, d) → (batch, d), summed in float32 or wider; padding in x must be 0; no token gives 0."""
-    total = x.sum(1, dtype=torch.promote_types(x.dtype, torch.float32))
+    total = x.sum(1, dtype=accumulation_dtype(x.dtype))
     count = x.shape[1] if keep is None else keep.sum(-1, keepdim=True).clamp(min=1)
     return (total / count).to(x.dtype)

@@ -98,6 +98,11 @@ class CompiledTransformer(SummarisingModule):
         return self.ideal.exact_n if head is None else head
 
     @property
+    def own_among_sources(self) -> bool:
+        """Whether ψ takes the own token out of the mean, as power sums of the others do: queries are then sources."""
+        return bool(getattr(self.ideal, "own_among_sources", False))
+
+    @property
     def d(self) -> int:
         return self.read_in.in_features
 
@@ -119,7 +124,7 @@ class CompiledTransformer(SummarisingModule):
         check_tokens("CompiledTransformer", x, self.read_in.in_features)
         keep = keep_from_attention_mask("CompiledTransformer", x, attention_mask)
         padding = None if keep is None else ~keep
-        x = self.read_in(zero_padding(x, keep))
+        x = self.read_in(zero_padding(x, keep).to(self.read_in.weight.dtype))
         for block in self.blocks:
             x = block(x, key_padding_mask=padding)
         return zero_padding(self.read_out(x), keep)
@@ -130,7 +135,7 @@ class CompiledTransformer(SummarisingModule):
         """Σ_j w_j v_j of the values v = X W_V."""
         keep = keep_from_attention_mask("CompiledTransformer.summarise", z, attention_mask)
         values = zero_padding(self.attention.W_V(self._before(z)), keep)
-        w = z.new_ones(z.shape[:2]) if weights is None else weights.to(z.dtype)
+        w = values.new_ones(z.shape[:2]) if weights is None else weights.to(values.dtype)
         w = w if keep is None else torch.where(keep, w, 0.0)
         return Summary((values * w.unsqueeze(-1)).sum(1), w.sum(1))
 
@@ -146,7 +151,7 @@ class CompiledTransformer(SummarisingModule):
         return out
 
     def _before(self, x: Tensor) -> Tensor:
-        x = self.read_in(x.to(self.inside))
+        x = self.read_in(x.to(self.read_in.weight.dtype))
         for block in self.blocks[: self.attention_block]:
             x = block(x)
         return x

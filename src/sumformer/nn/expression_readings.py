@@ -13,23 +13,19 @@ from abc import ABC, abstractmethod
 import torch
 from torch import Tensor
 
+from sumformer.nn.box_features import BoxFeatures
 from sumformer.nn.inputs import check_tokens, keep_from_attention_mask, zero_padding
 from sumformer.nn.segments import Segments, segments_of
-from sumformer.nn.summarising import SummarisingModule
 from sumformer.nn.summary import Summary
 from sumformer.nn.token_order import compact, spread
 
 PREFIX_ELEMENTS = 2**22
 
 
-class ExpressionReadings(SummarisingModule, ABC):
+class ExpressionReadings(BoxFeatures, ABC):
     """A subclass gives φ of single tokens, Σ by its tree, ψ and the width; `forward` and `stream` are here."""
 
-    d: int
     latent_dimension: int
-
-    @abstractmethod
-    def _padded(self, x: Tensor, keep: Tensor | None) -> Tensor: ...
 
     @abstractmethod
     def _summarise(self, z: Tensor, weights: Tensor | None, keep: Tensor | None) -> Summary: ...

@@ -14,7 +14,6 @@ buffer holds d' numbers for each of n tokens.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from fractions import Fraction
 from math import prod
 from typing import Any
 
@@ -22,25 +21,20 @@ import torch
 from torch import Tensor, nn
 
 from sumformer.errors import InputError
+from sumformer.nn.arithmetics import dtypes_of
+from sumformer.nn.box_features import SLAB_ELEMENTS
 from sumformer.nn.contraction import contract_rows, kernel_rows
 from sumformer.nn.expression_kernels import kernels_for
 from sumformer.nn.expression_parts import Channel, Kernel, Product, Reduction
 from sumformer.nn.expression_readings import ExpressionReadings
 from sumformer.nn.inputs import check_tokens, keep_from_attention_mask
-from sumformer.nn.network_operations import NetworkOperations, chebyshev_table
+from sumformer.nn.network_operations import NetworkOperations
 from sumformer.nn.program import Program
 from sumformer.nn.summary import Summary
 from sumformer.nn.token_sum import in_groups, levels, sum_groups
 from sumformer.targets import Reduce, parse, to_source
 from sumformer.targets import reductions as all_reductions
-
-ARITHMETICS: dict[str, tuple[torch.dtype, torch.dtype]] = {  # inside, outside
-    "float64": (torch.float64, torch.float64),
-    "float32": (torch.float32, torch.float32),
-    "mixed": (torch.float64, torch.float32),
-}
-SLAB_ELEMENTS = 2**20
-MAX_TOKENS = 2**30
+from sumformer.targets.domain import MAX_TOKENS
 
 
 class ExpressionSumformer(ExpressionReadings):
@@ -60,14 +54,12 @@ class ExpressionSumformer(ExpressionReadings):
         reductions: Sequence[dict[str, Any]],
     ) -> None:
         super().__init__()
-        if arithmetic not in ARITHMETICS:
-            raise InputError(f"ExpressionSumformer: expected arithmetic in {tuple(ARITHMETICS)}, got {arithmetic!r}")
+        self.inside, self.outside = dtypes_of(arithmetic, "ExpressionSumformer")
         if group < 2:
             raise InputError(f"ExpressionSumformer: expected groups of at least 2 tokens, got {group}")
         self.expression, self.d, self.centre, self.radius = expression, d, list(centre), list(radius)
         self.arithmetic, self.group, self.channels, self.kernels = arithmetic, group, list(channels), list(kernels)
         self.products, self.reductions = list(products), list(reductions)
-        self.inside, self.outside = ARITHMETICS[arithmetic]
         tree = parse(expression, d)
         self._channels = [Channel.read(c, d) for c in channels]
         self.latent_dimension = sum(len(c.support) for c in self._channels)  # d'
@@ -116,14 +108,14 @@ class ExpressionSumformer(ExpressionReadings):
             factor = w if channel.is_one else w * self._scalar(channel.factor, y=z)
             left = in_groups(tables[0] * factor.unsqueeze(-1), self.group)
             right = in_groups(self._suffixes(i, tables), self.group)
-            blocks.append((left.transpose(2, 3) @ right).flatten(2).index_select(-1, self._index(f"feature_{i}")))
+            blocks.append((left.transpose(2, 3) @ right).flatten(2).index_select(-1, self._constant(f"feature_{i}")))
         return torch.cat(blocks, dim=-1) if blocks else z.new_zeros(z.shape[0], 1, 0)
 
     def _suffixes(self, i: int, tables: list[Tensor]) -> Tensor:
         """The distinct products of T over all coordinates but the first that channel i needs."""
         right = tables[0].new_ones(*tables[0].shape[:2], 1)
         for c in range(1, self.d):
-            column = tables[c].index_select(-1, self._index(f"suffix_{i}_{c}"))
+            column = tables[c].index_select(-1, self._constant(f"suffix_{i}_{c}"))
             right = column if c == 1 else right * column
         return right
 
@@ -180,10 +172,10 @@ class ExpressionSumformer(ExpressionReadings):
         out = []
         extended = torch.cat([mean, mean.new_ones(mean.shape[0], 1)], dim=-1)  # the last column is T_0 of channel 1
         for j, product in enumerate(self._products):
-            q = extended.index_select(-1, self._index(f"gather_{j}")) * self._constant(f"scale_{j}")
+            q = extended.index_select(-1, self._constant(f"gather_{j}")) * self._constant(f"scale_{j}")
             q = torch.unflatten(q, -1, (-1, self._widths[j])).sum(-1)  # p ⊛ Σ: (batch, series · support)
             q = torch.unflatten(q, -1, (product.series_count, -1))
-            full = q.new_zeros(*q.shape[:2], prod(product.y_shape)).index_copy(-1, self._index(f"support_{j}"), q)
+            full = q.new_zeros(*q.shape[:2], prod(product.y_shape)).index_copy(-1, self._constant(f"support_{j}"), q)
             full = torch.unflatten(full, -1, product.y_shape)
             for kernel in product.kernels:
                 full = torch.tensordot(full, self.coefficients[kernel].T, dims=([2], [0]))
@@ -202,7 +194,7 @@ class ExpressionSumformer(ExpressionReadings):
         ones = x.new_ones(batch * s, 1)
         flat = x.reshape(batch * s, 1, self.d)
         means = self._evaluate(flat, self._contract_mean(self._single(flat, ones)))
-        return [m.reshape(batch, s, -1) for m in means]
+        return [m.reshape(batch, s, m.shape[-1]) for m in means]
 
     def _features(self, z: Tensor) -> Tensor:
         rows = z.to(self.inside).reshape(-1, 1, self.d)
@@ -218,27 +210,13 @@ class ExpressionSumformer(ExpressionReadings):
         for i, channel in enumerate(self._channels):
             factor = w if channel.is_one else w * self._scalar(channel.factor, y=z)
             outer = (tables[0] * factor.unsqueeze(-1)).transpose(1, 2) @ self._suffixes(i, tables)
-            blocks.append(outer.flatten(1).index_select(-1, self._index(f"feature_{i}")))
+            blocks.append(outer.flatten(1).index_select(-1, self._constant(f"feature_{i}")))
         return torch.cat(blocks, dim=-1) if blocks else z.new_zeros(z.shape[0], 0)
 
     # ---- small things
 
-    def _tables(self, z: Tensor, degrees: list[int]) -> list[Tensor]:
-        t = ((z - self._constant("centre_")) * self._constant("inverse_radius")).clamp(-1, 1)
-        return [chebyshev_table(t[..., c], degrees[c]) for c in range(self.d)]
-
     def _scalar(self, factor: Program, y: Tensor) -> Tensor:
         return factor.run(NetworkOperations(self.inside, y.device), None, y, [])[..., 0].expand(y.shape[:2])
-
-    def _padded(self, x: Tensor, keep: Tensor | None) -> Tensor:
-        """Padding is moved to the box's centre, where every factor is defined; its weight is 0."""
-        return x if keep is None else torch.where(keep.unsqueeze(-1), x, self._constant("centre_").to(x.dtype))
-
-    def _weights(self, z: Tensor, weights: Tensor | None, keep: Tensor | None) -> Tensor:
-        w = z.new_ones(z.shape[:2], dtype=self.inside) if weights is None else weights.to(self.inside)
-        if w.shape != z.shape[:2]:
-            raise InputError(f"summarise: expected weights of shape {tuple(z.shape[:2])}, got {tuple(w.shape)}")
-        return w if keep is None else torch.where(keep, w, torch.zeros((), dtype=self.inside, device=w.device))
 
     def _slab(self, x: Tensor) -> int:
         """Tokens evaluated at a time, a multiple of the group; 0 for all at once under torch.compile and export."""
@@ -256,33 +234,19 @@ class ExpressionSumformer(ExpressionReadings):
         """Everything that follows from the configuration: index maps and rounded constants, not saved."""
         self.y_degrees = [max([0, *(c.degrees[k] for c in self._channels)]) for k in range(self.d)]
         self.x_degrees = [max([0, *(k.x_degree(c) for k in self._kernels)]) for c in range(self.d)]
-        reals = {"centre_": self.centre, "inverse_radius": [str(1 / Fraction(r)) for r in self.radius]}
-        for name, values in reals.items():
-            exact = torch.tensor([float(Fraction(v)) for v in values], dtype=torch.float64)
-            self.register_buffer(f"_{name}", exact.to(self.inside), persistent=False)
+        self._add_box()
         for i, channel in enumerate(self._channels):
-            self._register(f"feature_{i}", channel.flat_index())
+            self._add_index(f"feature_{i}", channel.flat_index())
             for c in range(1, self.d):
-                self._register(f"suffix_{i}_{c}", channel.suffix_column(c))
+                self._add_index(f"suffix_{i}_{c}", channel.suffix_column(c))
         offsets = [sum(len(c.support) for c in self._channels[:i]) for i in range(len(self._channels))]
         self._widths = []
         for j, product in enumerate(self._products):
             gather, scale, width = product.shift_plan(self._channels, offsets, self.latent_dimension)
             self._widths.append(width)
-            self._register(f"gather_{j}", gather)
-            self._register(f"support_{j}", product.support_index())
-            self.register_buffer(
-                f"_scale_{j}", torch.tensor(scale, dtype=torch.float64).to(self.inside), persistent=False
-            )
-
-    def _register(self, name: str, values: Sequence[int]) -> None:
-        self.register_buffer(f"_{name}", torch.tensor(list(values), dtype=torch.long), persistent=False)
-
-    def _index(self, name: str) -> Tensor:
-        value: Tensor = getattr(self, f"_{name}")
-        return value
-
-    _constant = _index
+            self._add_index(f"gather_{j}", gather)
+            self._add_index(f"support_{j}", product.support_index())
+            self._add_reals(f"scale_{j}", scale)
 
     def extra_repr(self) -> str:
         shape = f"ℝ^{{n×{self.d}}} → ℝ^{{n×{self.width}}}"

@@ -14,8 +14,8 @@ import torch
 from torch import Tensor, nn
 
 from sumformer.errors import InputError, NotSupportedError, ShapeError
+from sumformer.nn.arithmetics import dtypes_of
 from sumformer.nn.codes import Code, make_code
-from sumformer.nn.expression_sumformer import ARITHMETICS
 from sumformer.nn.inputs import check_tokens, keep_from_attention_mask
 from sumformer.nn.pretrained import PretrainedModule
 
@@ -27,12 +27,10 @@ class GridModule(PretrainedModule, ABC):
 
     def __init__(self, d: int, n: int, cells: Sequence[int], code: str, arithmetic: str) -> None:
         super().__init__()
-        if arithmetic not in ARITHMETICS:
-            raise InputError(f"{type(self).__name__}: expected arithmetic in {tuple(ARITHMETICS)}, got {arithmetic!r}")
         if len(cells) != d or any(k < 1 for k in cells):
             raise InputError(f"{type(self).__name__}: expected {d} numbers of cells ≥ 1, got {list(cells)}")
         self.d, self.n, self.cells, self.code, self.arithmetic = d, n, list(cells), code, arithmetic
-        self.inside, self.outside = ARITHMETICS[arithmetic]
+        self.inside, self.outside = dtypes_of(arithmetic, type(self).__name__)
         self._code: Code = make_code(code, prod(cells), n)
         self.edges = nn.ParameterList(nn.Parameter(torch.zeros(k - 1, dtype=torch.float64)) for k in cells)
         self.centres = nn.ParameterList(nn.Parameter(torch.zeros(k, dtype=self.inside)) for k in cells)
@@ -90,7 +88,7 @@ class GridModule(PretrainedModule, ABC):
         total = self._code.sum(cells)[:, None] - self._code.encode(cells)  # (batch, n, d')
         others = self.centre_of(self._code.decode(total.reshape(batch * n, -1), n - 1).to(x.device))
         own = x.to(self.inside).reshape(batch * n, 1, self.d)
-        return self.value(own, others).reshape(batch, n, -1).to(self.outside)
+        return self.value(own, others).reshape(batch, n, self.width).to(self.outside)
 
     def quantise(self, x: Tensor) -> Tensor:
         """q(x): (…, d) → (…), the cell's number; per coordinate, how many edges are ≤ x_c, exactly compared."""
@@ -111,5 +109,7 @@ class GridModule(PretrainedModule, ABC):
 def _count_below(edges: Tensor, x: Tensor) -> Tensor:
     """#{e ∈ edges : e ≤ x}; ONNX has no search, so a traced graph compares them all."""
     if torch.compiler.is_compiling():
-        return (edges <= x.unsqueeze(-1)).sum(-1) if edges.shape[0] else torch.zeros_like(x, dtype=torch.int64)
+        # a product counts as a sum does, and onnxruntime knows its shape where the batch is empty
+        below = (edges <= x.unsqueeze(-1)).to(edges.dtype) @ torch.ones_like(edges).unsqueeze(-1)
+        return below.squeeze(-1).long() if edges.shape[0] else torch.zeros_like(x, dtype=torch.int64)
     return torch.searchsorted(edges, x, right=True)

@@ -50,6 +50,6 @@ class TokenWise(Layer, ABC):
 
 def check_positive(where: str, **sizes: int) -> None:
     """Every size must be an integer ≥ 1; all that are not are named at once."""
-    wrong = [f"{name} = {size!r}" for name, size in sizes.items() if not isinstance(size, int) or size < 1]
+    wrong = [f"{k} = {v!r}" for k, v in sizes.items() if not isinstance(v, int) or isinstance(v, bool) or v < 1]
     if wrong:
         raise InputError(f"{where}: expected integers ≥ 1, got {', '.join(wrong)}")

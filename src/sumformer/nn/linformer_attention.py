@@ -55,6 +55,8 @@ class LinformerAttention(MultiHead):
 
 def _mix(matrix: Tensor, x: Tensor, keep: Tensor | None) -> Tensor:
     """E X: column r of E belongs to the real token of rank r; padding is 0 in x and adds nothing."""
+    if keep is None and torch.compiler.is_exporting():
+        return (x.mT @ matrix[:, : x.shape[1]].mT).mT  # onnxruntime has no product of a matrix with no matrices at all
     if keep is None:
         return matrix[:, : x.shape[1]] @ x
     return matrix.mT[ranks(x, keep)].mT @ x

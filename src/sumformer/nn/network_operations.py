@@ -12,6 +12,8 @@ from torch import Tensor
 
 from sumformer.targets.torch_evaluation import TorchOperations
 
+INLINED = 12  # rows of a Chebyshev table that a compiler may write into one another
+
 
 class NetworkOperations(TorchOperations):
     """Values of shape (…, width) in one dtype on one device."""
@@ -45,6 +47,13 @@ def chebyshev_table(t: Tensor, degree: int) -> Tensor:
     """t (…) ∈ [−1, 1] → (…, degree + 1): T_0 = 1, T_1 = t, T_{k+1} = 2t·T_k − T_{k−1}."""
     rows = [torch.ones_like(t), t]
     twice = 2 * t
-    for _ in range(1, degree):
-        rows.append(twice * rows[-1] - rows[-2])
+    for k in range(1, degree):
+        row = twice * rows[-1] - rows[-2]
+        rows.append(_written(row) if k % INLINED > INLINED - 3 else row)
     return torch.stack(rows[: degree + 1], dim=-1)
+
+
+def _written(row: Tensor) -> Tensor:
+    """The same row; a compiler must write it to memory, where it would inline 1.6ᵏ terms for T_k."""
+    inlining = torch.compiler.is_compiling() and not torch.compiler.is_exporting()
+    return row.as_strided(row.shape, row.stride()) if inlining else row

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from sumformer.errors import InputError
+from sumformer.kernels.layout import accumulation_dtype
 from sumformer.nn.average_attention import mean_of_kept
 from sumformer.nn.inputs import check_tokens, keep_from_key_padding_mask, zero_padding
 from sumformer.nn.layer import check_positive
@@ -20,7 +21,7 @@ PackedPool = Callable[[Tensor, Segments], Tensor]
 
 
 def _sum(x: Tensor, keep: Tensor | None) -> Tensor:
-    return x.sum(1, dtype=torch.promote_types(x.dtype, torch.float32)).to(x.dtype)
+    return x.sum(1, dtype=accumulation_dtype(x.dtype)).to(x.dtype)
 
 
 def _max(x: Tensor, keep: Tensor | None) -> Tensor:

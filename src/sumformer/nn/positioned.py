@@ -54,5 +54,6 @@ class Positioned(PretrainedModule):
     def forward(self, x: Tensor, attention_mask: Tensor | None = None) -> Tensor:
         check_tokens("Positioned", x, self.d)
         keep_from_attention_mask("Positioned", x, attention_mask)
+        x = x.to(torch.promote_types(x.dtype, self.outside))  # in which the network knows its places
         out: Tensor = self.network(with_positions(x, attention_mask), attention_mask=attention_mask)
         return out

@@ -71,13 +71,14 @@ class PretrainedModule(nn.Module):
 
         A tensor shared by several parts is written once for each, and is no longer shared when read back.
         """
-        save_file = _safetensors().save_file
+        save_file = safetensors_torch().save_file
         folder = Path(directory)
         text = json.dumps(self.config(), indent=2)  # fails before anything is written
         folder.mkdir(parents=True, exist_ok=True)
         copies = {k: v.clone(memory_format=torch.contiguous_format) for k, v in self.state_dict().items()}
         save_file(copies, folder / WEIGHTS_FILE)
         (folder / CONFIG_FILE).write_text(text + "\n", encoding="utf-8")
+        (folder / WEIGHTS_FILE).chmod((folder / CONFIG_FILE).stat().st_mode)  # safetensors writes for the owner alone
 
     @classmethod
     def from_pretrained(cls, directory: str | Path) -> Self:
@@ -97,7 +98,7 @@ class PretrainedModule(nn.Module):
 def read_config(path: Path) -> dict[str, Any]:
     """The JSON object in `path`, or a `FileFormatError`."""
     try:
-        value = json.loads(path.read_text(encoding="utf-8"))
+        value = json.loads(path.read_text(encoding="utf-8"), object_pairs_hook=_object)
     except FileNotFoundError:
         raise FileFormatError(path, "no such file; expected a folder written by save_pretrained") from None
     except (OSError, ValueError, RecursionError) as error:  # ValueError: bad UTF-8, bad JSON, a number too long to read
@@ -107,9 +108,17 @@ def read_config(path: Path) -> dict[str, Any]:
     return value
 
 
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """A key that stands twice would be read differently by different readers."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("a key occurs twice in one object")
+    return found
+
+
 def read_tensors(path: Path) -> dict[str, torch.Tensor]:
     """All tensors of a safetensors file, or a `FileFormatError`."""
-    safetensors = _safetensors()
+    safetensors = safetensors_torch()
     if not path.is_file():
         raise FileFormatError(path, "no such file; expected a folder written by save_pretrained")
     try:
@@ -199,7 +208,8 @@ def _build_sequence(descriptions: Any, path: Path) -> nn.Sequential:
     return nn.Sequential(*modules)
 
 
-def _safetensors() -> Any:
+def safetensors_torch() -> Any:
+    """The module that reads and writes tensors."""
     try:
         import safetensors.torch
     except ImportError:

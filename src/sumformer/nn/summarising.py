@@ -1,6 +1,6 @@
-"""What Sumformer and SumMixer share: `net.apply(x, state)` evaluates queries against a summary of sources.
+"""y_i = ψ(x_i, Σ): `net.apply(x, state)` evaluates queries against a summary of sources.
 
-y_i = ψ(x_i, Σ),  Σ the sum of the features φ(x_k) over all tokens, over k ≤ i, or over the token's own sequence.
+Σ is the sum of the features φ(x_k) over all tokens, over k ≤ i, or over the token's own sequence.
 """
 
 from __future__ import annotations

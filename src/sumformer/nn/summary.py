@@ -12,6 +12,7 @@ from torch import Tensor
 
 from sumformer.errors import ShapeError
 from sumformer.kernels.availability import runs_on
+from sumformer.kernels.layout import accumulation_dtype
 from sumformer.kernels.prefix_sum import prefix_sum
 from sumformer.nn.inputs import zero_padding
 from sumformer.nn.segments import Segments
@@ -47,11 +48,6 @@ class Summary:
     def _check(self, other: Summary) -> None:
         if self.total.shape[-1] != other.total.shape[-1]:
             raise ShapeError("Summary", f"a summary of latent dimension {self.total.shape[-1]}", other.total.shape)
-
-
-def accumulation_dtype(dtype: torch.dtype) -> torch.dtype:
-    """Sums over tokens run in float32 or wider."""
-    return torch.float64 if dtype == torch.float64 else torch.float32
 
 
 def prefix_summaries(features: Tensor, start: Summary | None = None) -> Summary:

@@ -13,14 +13,13 @@ import torch
 from torch import Tensor, nn
 
 from sumformer.errors import InputError
-from sumformer.nn.expression_sumformer import ARITHMETICS, SLAB_ELEMENTS
+from sumformer.nn.arithmetics import dtypes_of
+from sumformer.nn.box_features import SLAB_ELEMENTS, BoxFeatures
 from sumformer.nn.inputs import check_tokens, keep_from_attention_mask, zero_padding
-from sumformer.nn.network_operations import chebyshev_table
-from sumformer.nn.summarising import SummarisingModule
 from sumformer.nn.summary import Summary
 
 
-class SymmetricSumformer(SummarisingModule):
+class SymmetricSumformer(BoxFeatures):
     """(batch, n, d) → (batch, n, width). The coefficients are made for n = `tokens`, padding not counted.
 
     config.json holds the arguments, `type` "SymmetricSumformer":
@@ -58,13 +57,11 @@ class SymmetricSumformer(SummarisingModule):
         terms: Sequence[Sequence[int]],
     ) -> None:
         super().__init__()
-        if arithmetic not in ARITHMETICS:
-            raise InputError(f"SymmetricSumformer: expected arithmetic in {tuple(ARITHMETICS)}, got {arithmetic!r}")
+        self.inside, self.outside = dtypes_of(arithmetic, "SymmetricSumformer")
         self.d, self.tokens, self.width, self.arithmetic = d, tokens, width, arithmetic
         self.centre, self.radius = list(centre), list(radius)
         self.own, self.features = [list(a) for a in own], [list(b) for b in features]
         self.products, self.terms = [list(p) for p in products], [list(t) for t in terms]
-        self.inside, self.outside = ARITHMETICS[arithmetic]
         self._check()
         self.depths = _depths(self.products)
         self.degrees = [max([0, *(k[c] for k in (*self.own, *self.features))]) for c in range(d)]
@@ -87,11 +84,9 @@ class SymmetricSumformer(SummarisingModule):
         check_tokens("SymmetricSumformer.summarise", z, self.d)
         keep = keep_from_attention_mask("SymmetricSumformer.summarise", z, attention_mask)
         z = self._padded(z.to(self.inside), keep)
-        w = z.new_ones(z.shape[:2]) if weights is None else weights.to(self.inside)
-        if w.shape != z.shape[:2]:
-            raise InputError(f"summarise: expected weights of shape {tuple(z.shape[:2])}, got {tuple(w.shape)}")
-        w = zero_padding(w.unsqueeze(-1), keep)
-        return Summary((w * self._select(self._tables(z), "feature")).sum(dim=1), w.double().sum(dim=(1, 2)))
+        w = self._weights(z, weights, keep)
+        features = self._select(self._tables(z, self.degrees), "feature")
+        return Summary((w.unsqueeze(-1) * features).sum(dim=1), w.double().sum(dim=1))
 
     # ---- ψ
 
@@ -111,32 +106,24 @@ class SymmetricSumformer(SummarisingModule):
         return zero_padding(self.psi_of(x, self.summarise(x, None, attention_mask)), keep)
 
     def _psi(self, x: Tensor, total: Tensor) -> Tensor:
-        tables = self._tables(x)
+        tables = self._tables(x, self.degrees)
         q = total.unsqueeze(1) - self._select(tables, "feature")
         nodes = [x.new_ones(*x.shape[:2], 1)]
         for k in range(len(self.depths)):
-            parents, factors = self._index(f"parent_{k}"), self._index(f"factor_{k}")
+            parents, factors = self._constant(f"parent_{k}"), self._constant(f"factor_{k}")
             nodes.append(nodes[-1].index_select(-1, parents) * q.index_select(-1, factors))
-        products = torch.cat(nodes, dim=-1).index_select(-1, self._index("term_node"))
-        own = self._select(tables, "own").index_select(-1, self._index("term_own"))
+        products = torch.cat(nodes, dim=-1).index_select(-1, self._constant("term_node"))
+        own = self._select(tables, "own").index_select(-1, self._constant("term_own"))
         return (own * products) @ self.coefficients
 
     # ---- small things
 
-    def _tables(self, z: Tensor) -> list[Tensor]:
-        t = ((z - self._index("centre_")) * self._index("inverse_radius")).clamp(-1, 1)
-        return [chebyshev_table(t[..., c], self.degrees[c]) for c in range(self.d)]
-
     def _select(self, tables: list[Tensor], name: str) -> Tensor:
         """Π_c T_{k_c} for every multi-index k of a list, (batch, s, list)."""
-        value = tables[0].index_select(-1, self._index(f"{name}_0"))
+        value = tables[0].index_select(-1, self._constant(f"{name}_0"))
         for c in range(1, self.d):
-            value = value * tables[c].index_select(-1, self._index(f"{name}_{c}"))
+            value = value * tables[c].index_select(-1, self._constant(f"{name}_{c}"))
         return value
-
-    def _padded(self, x: Tensor, keep: Tensor | None) -> Tensor:
-        """Padding is moved to the box's centre; its weight is 0."""
-        return x if keep is None else torch.where(keep.unsqueeze(-1), x, self._index("centre_").to(x.dtype))
 
     def _check(self) -> None:
         where = "SymmetricSumformer"
@@ -157,28 +144,18 @@ class SymmetricSumformer(SummarisingModule):
 
     def _add_constants(self) -> None:
         """Everything that follows from the configuration: index maps and rounded constants, not saved."""
-        reals = {"centre_": self.centre, "inverse_radius": [str(1 / Fraction(r)) for r in self.radius]}
-        for name, values in reals.items():
-            exact = torch.tensor([float(Fraction(v)) for v in values], dtype=torch.float64)
-            self.register_buffer(f"_{name}", exact.to(self.inside), persistent=False)
+        self._add_box()
         for c in range(self.d):
-            self._register(f"feature_{c}", [b[c] for b in self.features])
-            self._register(f"own_{c}", [a[c] for a in self.own])
+            self._add_index(f"feature_{c}", [b[c] for b in self.features])
+            self._add_index(f"own_{c}", [a[c] for a in self.own])
         first, before = 1, 0  # the first node of a level, and of the level above it
         for k, count in enumerate(self.depths):
             level = self.products[first - 1 : first - 1 + count]
-            self._register(f"parent_{k}", [parent - before for parent, _ in level])
-            self._register(f"factor_{k}", [factor for _, factor in level])
+            self._add_index(f"parent_{k}", [parent - before for parent, _ in level])
+            self._add_index(f"factor_{k}", [factor for _, factor in level])
             first, before = first + count, first
-        self._register("term_own", [a for a, _ in self.terms])
-        self._register("term_node", [p for _, p in self.terms])
-
-    def _register(self, name: str, values: Sequence[int]) -> None:
-        self.register_buffer(f"_{name}", torch.tensor(list(values), dtype=torch.long), persistent=False)
-
-    def _index(self, name: str) -> Tensor:
-        value: Tensor = getattr(self, f"_{name}")
-        return value
+        self._add_index("term_own", [a for a, _ in self.terms])
+        self._add_index("term_node", [p for _, p in self.terms])
 
     def extra_repr(self) -> str:
         shape = f"ℝ^{{{self.tokens}×{self.d}}} → ℝ^{{{self.tokens}×{self.width}}}"

@@ -34,7 +34,6 @@ from sumformer.targets.tree import Slice as Slice
 from sumformer.targets.tree import Token as Token
 from sumformer.targets.tree import Total as Total
 from sumformer.targets.tree import Unary as Unary
-from sumformer.targets.walk import depends_on as depends_on
 from sumformer.targets.walk import normalise as normalise
 from sumformer.targets.walk import postorder as postorder
 from sumformer.targets.walk import rebuild as rebuild

@@ -51,7 +51,8 @@ class Box:
         if len(intervals) == 1:
             intervals = intervals * d
         if len(intervals) != d:
-            raise InputError(f"box {text!r}: expected 1 interval or {d} (one per coordinate), got {len(intervals)}")
+            expected = "1 interval" if d == 1 else f"1 interval or {d} (one per coordinate)"
+            raise InputError(f"box {text!r}: expected {expected} for d = {d}, got {len(intervals)}")
         return cls(tuple(low for low, _ in intervals), tuple(high for _, high in intervals))
 
     @property
@@ -112,7 +113,8 @@ class Tokens:
             if not isinstance(bound, int) or isinstance(bound, bool):
                 raise InputError(f"tokens: expected integers, got {bound!r}")
         if not 1 <= self.minimum <= self.maximum <= MAX_TOKENS:
-            raise InputError(f"tokens: expected 1 ≤ n ≤ {MAX_TOKENS}, got {self}")
+            order = "a lower end below the upper one and " if self.minimum > self.maximum >= 1 else ""
+            raise InputError(f"tokens: expected {order}1 ≤ n ≤ {MAX_TOKENS}, got {self}")
 
     @classmethod
     def any(cls, maximum: int = MAX_TOKENS) -> Tokens:
@@ -152,10 +154,12 @@ class Tokens:
         return f"{self.minimum if self.minimum > 1 else ''}..{self.maximum}"
 
     def formula(self) -> str:
-        """n = 3, n ≤ 1000, any n."""
+        """n = 3, n ≤ 1000, 2 ≤ n ≤ 1000, any n."""
         if self.symbolic:
             return "any n" if self.maximum == MAX_TOKENS else f"any n ≤ {self.maximum}"
-        return f"n = {self.minimum}" if self.exact else f"n ≤ {self.maximum}"
+        if self.exact:
+            return f"n = {self.minimum}"
+        return f"{f'{self.minimum} ≤ ' if self.minimum > 1 else ''}n ≤ {self.maximum}"
 
 
 def _interval(part: str, text: str) -> tuple[Fraction, Fraction]:

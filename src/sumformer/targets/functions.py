@@ -6,6 +6,7 @@ Names that Python already uses end in an underscore: `sum_`, `max_`, `min_`, `ab
 from __future__ import annotations
 
 from collections.abc import Callable
+from inspect import signature
 
 from sumformer.errors import TargetError
 from sumformer.targets.arithmetic import as_node
@@ -16,11 +17,25 @@ from sumformer.targets.tree import Token
 
 def from_lambda(fn: Callable[[Node, Node], Scalar], d: int) -> Node:
     """The tree that `fn` builds from the own token x and another token y, both of width d."""
-    value = fn(Token("x", d), Token("y", d))
+    x, y = Token("x", d), Token("y", d)
+    if not _takes(fn, x, y):
+        raise TargetError("expected a function of (x, y) that builds a formula; one of tensors needs lipschitz=…")
+    value = fn(x, y)
     try:
         return as_node(value)
     except TargetError as error:
         raise TargetError(f"the function of x and y returned no expression: {error.reason}") from None
+
+
+def _takes(fn: Callable[..., object], *arguments: Node) -> bool:
+    """Whether the signature has places for them, where it is known."""
+    try:
+        signature(fn).bind(*arguments)
+    except TypeError:
+        return False
+    except ValueError:  # a built-in function need not have one
+        return True
+    return True
 
 
 def _call(name: str, *arguments: Scalar) -> Node:

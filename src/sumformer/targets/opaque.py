@@ -48,7 +48,7 @@ class OpaqueTarget:
             raise InputError(f"only the name {self.name} was saved, not the function: give it, load(…, function=…)")
         if X.dim() != 3 or X.shape[-1] != self.d:
             raise ShapeError("target", f"X of shape (batch, n, {self.d})", X.shape)
-        value = self.function(X)
+        value = self.function(X.clone())  # it may write into what it is given
         if tuple(value.shape) != (*X.shape[:2], self.width):
             raise ShapeError(self.name, f"a result of shape {(*X.shape[:2], self.width)}", tuple(value.shape))
         return value
@@ -112,6 +112,9 @@ def _test_equivariance(f: OpaqueTarget, X: Tensor, generator: object) -> None:
 
     order = torch.stack([torch.randperm(X.shape[1], generator=generator) for _ in range(len(X))])  # type: ignore[call-overload]
     value = f(X)
+    if not bool(value.isfinite().all()):
+        row = int((~value.isfinite()).flatten(1).any(1).nonzero()[0])
+        raise InputError(f"target: {f.name} is not finite at X = {X[row].tolist()}")
     moved = f(X.gather(1, order[..., None].expand(-1, -1, f.d)))
     expected = value.gather(1, order[..., None].expand(-1, -1, f.width))
     gap = (moved - expected).abs().nan_to_num(float("inf")).flatten(1).amax(1)

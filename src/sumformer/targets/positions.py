@@ -36,8 +36,13 @@ def check_positions(box: Box, tokens: Tokens) -> None:
 
 
 def with_positions(X: Tensor, attention_mask: Tensor | None = None) -> Tensor:
-    """(batch, n, d) → (batch, n, d + 1): the place of each token among the kept ones, from 1; padding gets 1."""
+    """(batch, n, d) → (batch, n, d + 1): the place of each token among the kept ones, from 1; padding gets 1.
+
+    In float32 or wider: bfloat16 does not know 257.
+    """
     import torch
+
+    X = X.to(torch.promote_types(X.dtype, torch.float32))
 
     keep = torch.ones(X.shape[:2], dtype=torch.bool, device=X.device) if attention_mask is None else attention_mask != 0
     place = keep.long().cumsum(1).clamp_min(1)

@@ -166,8 +166,10 @@ def target(
     domain = Box.unit(d) if box is None else Box.parse(box, d) if isinstance(box, str) else box
     tokens = n if isinstance(n, Tokens) else Tokens.parse(n)
     if lipschitz is not None:
-        if positions or isinstance(expression, str | Node) or not callable(expression):
+        if isinstance(expression, str | Node) or not callable(expression):
             raise InputError("target: lipschitz=… is for a Python function of tensors; a formula's is computed")
+        if positions:
+            raise InputError("target: positions=True needs a formula: a function of tensors is taken as equivariant")
         return opaque_target(expression, tokens, d, domain, lipschitz)
     if isinstance(expression, str):
         tree = parse(expression, d, positions=positions)

@@ -1,4 +1,4 @@
-"""The tree of a target: f(X)_i = e(x, ⊕_y e'(x, y)), built from the thirteen kinds of node below.
+"""The tree of a target: f(X)_i = e(x, ⊕_y e'(x, y)), built from the fourteen kinds of node below.
 
 `x` is the own token x_i; `y` is the token bound by the innermost enclosing `Reduce`. A nested reduction is evaluated at
 the own token and cannot see the outer y. Widths are checked when a node is made.

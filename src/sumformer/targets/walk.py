@@ -1,4 +1,4 @@
-"""Walks over a tree: post-order, free names, reductions, rebuilding and substitution."""
+"""Walks over a tree: post-order, reductions, rebuilding and substitution."""
 
 from __future__ import annotations
 
@@ -24,11 +24,6 @@ def postorder(node: Node, *, into_reductions: bool = True) -> tuple[Node, ...]:
         stack.append((current, True))
         stack.extend((child, False) for child in reversed(current.children))
     return tuple(done)
-
-
-def depends_on(node: Node) -> frozenset[str]:
-    """The free names among x, y. Inside a reduction y is bound; a reduction, evaluated at x, counts as x."""
-    return node.free
 
 
 def reductions(node: Node) -> tuple[Reduce, ...]:

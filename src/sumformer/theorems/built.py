@@ -1,44 +1,25 @@
-"""Built(N, terms): what a proof hands over: a network, and error terms with Σ terms ≥ sup_X ‖f(X) − N(X)‖_∞."""
+"""Built(N, terms): what a proof hands over: a network, and error terms with Σ terms ≥ sup_X ‖f(X) − N(X)‖_∞, or d_p."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
-
-import torch
-from torch import Tensor
+from typing import Any
 
 from sumformer.certificates.certificate import OF_A_SUMFORMER, ErrorTerm
+from sumformer.errors import DomainError, RefusedError
 from sumformer.targets.target import Target
 
 SLACK = 1.05  # claimed over computed, so that a checker with slightly wider enclosures agrees
 ROUNDING_SLACK = 2.0  # rounding is counted differently by different people; as much of this as ε has room for
 
 
-class ConstructedNetwork(Protocol):
-    """A saved module that maps tokens (batch, n, d) of dtype `outside`, computing in `inside`.
-
-    A sum over tokens also has `summarise` and `apply`, and `group`, the size of its summation tree.
-    """
-
-    arithmetic: str
-
-    @property
-    def inside(self) -> torch.dtype: ...
-    @property
-    def outside(self) -> torch.dtype: ...
-    @property
-    def latent_dimension(self) -> int: ...
-    def __call__(self, x: Tensor, *, attention_mask: Tensor | None = None) -> Tensor: ...
-    def save_pretrained(self, directory: Any) -> None: ...
-    def parameters(self, recurse: bool = True) -> Any: ...
-
-
 @dataclass(frozen=True)
 class Built:
     """A network and its proof, before it is signed: `why` is the route in one sentence.
 
+    `network` is a saved module on tokens (batch, n, d) of dtype `network.outside`, that computes in `network.inside`; a
+    sum over tokens also has `summarise` and `apply`, and `group`, the size of its summation tree.
     `norm` is "sup", or "d_p" with a number for p where the bound is of (∫ ‖f − N‖_p^p)^{1/p}.
     """
 
@@ -65,7 +46,10 @@ def norm_name(p: float | None) -> str:
 
 @dataclass(frozen=True)
 class Estimate:
-    """What a route would cost and certify, predicted without building. `reachable`: the least ε it would meet."""
+    """What a route would cost and certify, predicted without building.
+
+    `reachable`: an ε it would meet, with these terms; refused, or by route grid, with all that it may take.
+    """
 
     possible: bool
     why: str
@@ -73,3 +57,13 @@ class Estimate:
     terms: int | None = None  # of ψ, or table entries
     seconds: float | None = None
     reachable: float | None = None
+
+    @classmethod
+    def refused(cls, error: RefusedError | DomainError) -> Estimate:
+        """Not possible, for the reason raised."""
+        return cls(False, in_one_line(error), reachable=getattr(error, "reachable", None))
+
+
+def in_one_line(error: RefusedError | DomainError) -> str:
+    """The message and its reasons, beside each other."""
+    return str(error).replace("\n  - ", "; ")

@@ -27,7 +27,10 @@ from sumformer.theorems.architectures import theorem
 from sumformer.theorems.built import Built
 from sumformer.theorems.request import asked_epsilon, asked_options, asked_target
 from sumformer.theorems.routes import by_route
+from sumformer.theorems.saved_folder import REPORT_FILE, check_folder
 from sumformer.theorems.saved_target import saved_target
+
+EXACT_PLACES = 2**24  # positions are float32 numbers up to here
 
 
 @dataclass(frozen=True)
@@ -35,7 +38,7 @@ class Construction:
     """A target, the network that approximates it, and the proof of how well."""
 
     target: Target | OpaqueTarget
-    network: Any  # a `ConstructedNetwork`
+    network: Any  # as `Built` says
     certificate: Certificate
     seconds: float = 0.0
     passed_over: tuple[str, ...] = ()  # routes that were tried first, and why they were not taken
@@ -53,11 +56,13 @@ class Construction:
         for tokens in {id(t): t for t in (X, points)}.values():
             self._check_tokens(tokens, attention_mask if tokens is points else None)
         self._check_count(points, weights, attention_mask)
-        if sources is None and weights is None:
-            out: Tensor = self.network(X, attention_mask=attention_mask)
-            return out
-        self._refuse_others()
-        result: Tensor = self.network.apply(X, self.network.summarise(points, weights, attention_mask))
+        if sources is not None or weights is not None:
+            self._refuse_others()
+        with torch.autocast(X.device.type, enabled=False):  # in the stated arithmetic, not in half of it
+            if sources is None and weights is None:
+                out: Tensor = self.network(X, attention_mask=attention_mask)
+                return out
+            result: Tensor = self.network.apply(X, self.network.summarise(points, weights, attention_mask))
         return zero_padding(result, None if attention_mask is None or sources is not None else attention_mask != 0)
 
     def _check_tokens(self, X: Tensor, attention_mask: Tensor | None) -> None:
@@ -74,7 +79,8 @@ class Construction:
         """The number of tokens is one the certificate speaks of, and padding does not deepen the summation tree."""
         if weights is not None and not bool((weights >= 0).all() & weights.isfinite().all()):
             raise InputError("construction: expected finite weights ≥ 0 (how often each source counts)")
-        counts = torch.full((1,), float(points.shape[1])) if weights is None else weights.double().sum(1)
+        number = torch.tensor([float(points.shape[1])], dtype=torch.float64)
+        counts = number if weights is None else weights.double().sum(1)
         if attention_mask is not None:
             keep = attention_mask != 0
             counts = (keep.double() if weights is None else torch.where(keep, weights.double(), 0.0)).sum(1)
@@ -111,13 +117,12 @@ class Construction:
     def save(self, directory: str | Path) -> None:
         """Write config.json, model.safetensors and certificate.json, in place of a construction that is there.
 
-        Its report.html goes too, as it speaks of another one; a network without a certificate is not replaced.
+        Its report.html goes too, as it speaks of another one; files without a certificate are not replaced.
         """
         folder = Path(directory)
-        if (folder / WEIGHTS_FILE).exists() and not (folder / CERTIFICATE_FILE).exists():
-            raise InputError(f"{folder} holds a network that was not constructed; give another folder")
+        check_folder(folder)
         self.network.save_pretrained(folder)
-        (folder / "report.html").unlink(missing_ok=True)
+        (folder / REPORT_FILE).unlink(missing_ok=True)
         signed = replace(
             self.certificate,
             weights_sha256=sha256(folder / WEIGHTS_FILE),
@@ -148,8 +153,9 @@ def construct(
 
     `architecture` is one of `ARCHITECTURES`; `route` forces a proof of A 4.1, else the first that meets ε is taken.
     `dtype` is "float64", "float32", or "mixed" (float32 in and out, float64 inside). A string or tree takes the
-    keywords of `sumformer.target`: n, d, box, positions. `options` go to the architecture's theorem (prefer);
-    `p` is that of d_p and `pattern` the connections, for the deep and the sparse Transformer.
+    keywords of `sumformer.target`: n, d, box, positions. `options` go to the architecture's theorem (prefer, or,
+    of a sumformer by route grid, code: one of `sumformer.nn.codes.CODES`); `p` is that of d_p and
+    `pattern` the connections, for the deep and the sparse Transformer.
     """
     start = time.perf_counter()
     f, epsilon = asked_target(target, domain), asked_epsilon(epsilon)
@@ -157,18 +163,23 @@ def construct(
     if name not in ARITHMETICS:
         raise InputError(f"construct: expected dtype in {tuple(ARITHMETICS)}, got {dtype!r}")
     arithmetic = ARITHMETICS[name]
+    if f.positioned and f.tokens.maximum > EXACT_PLACES and name != "float64":
+        raise RefusedError(f"places beyond {EXACT_PLACES} are no float32 numbers", ["dtype float64 knows them"])
     passed_over: tuple[str, ...] = ()
     options = asked_options(options, p=p, pattern=pattern)
     if architecture == "sumformer":
-        if options:
+        foreign = [key for key in options if key != "code"]
+        if foreign:
             raise InputError(
-                f"construct: a sumformer takes no options, another architecture may; got {', '.join(options)}"
+                f"construct: a sumformer has one option, code; another architecture may take {', '.join(foreign)}"
             )
-        built, passed_over = by_route(f, epsilon, arithmetic, route)
+        built, passed_over = by_route(f, epsilon, arithmetic, route, options.get("code"))
     elif isinstance(f, OpaqueTarget):
         raise RefusedError("a function without a formula can only become a sumformer, by route grid")
     else:
         built = theorem(architecture, options)(f, epsilon, arithmetic, route=route, **options)
+    if not built.total <= epsilon:
+        raise RefusedError(f"ε = {epsilon:g} is not reached: {built.total:.3g} is proved", reachable=built.total)
     if f.positioned and not built.constants.get("positions"):
         built = replace(built, network=Positioned(built.network), constants={**built.constants, "positions": True})
     return Construction(

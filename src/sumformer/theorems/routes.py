@@ -10,7 +10,7 @@ from sumformer.errors import DomainError, InputError, RefusedError
 from sumformer.targets.opaque import OpaqueTarget
 from sumformer.targets.target import Target
 from sumformer.theorems.alberti_2023.arithmetic import Arithmetic
-from sumformer.theorems.built import Built, Estimate
+from sumformer.theorems.built import Built, Estimate, in_one_line
 from sumformer.theorems.request import asked_epsilon
 
 _HOME = "sumformer.theorems.alberti_2023."
@@ -25,16 +25,20 @@ ROUTES = tuple(_ROUTES)
 
 
 def by_route(
-    f: Target | OpaqueTarget, epsilon: float, arithmetic: Arithmetic, route: str | None
+    f: Target | OpaqueTarget, epsilon: float, arithmetic: Arithmetic, route: str | None, code: str | None = None
 ) -> tuple[Built, tuple[str, ...]]:
     """The network of the forced route, or of the first that meets ε, and why earlier ones were passed over."""
     if isinstance(f, OpaqueTarget):
         if route not in (None, "grid"):
             raise RefusedError(f"route {route} needs a formula", ["a function without one can take route grid only"])
         route = "grid"
+    if code is not None and route != "grid":
+        raise InputError("construct: a code is an option of route grid; give route='grid' (--route grid) too")
     if route is not None:
         if route not in ROUTES:
             raise InputError(f"construct: expected route in {ROUTES}, got {route!r}")
+        if code is not None:
+            return _function(route)(f, epsilon, arithmetic, code), ()
         return _function(route)(f, epsilon, arithmetic), ()
     passed: list[str] = []
     reachable: dict[str, float] = {}
@@ -43,7 +47,7 @@ def by_route(
         try:
             return _function(name)(f, epsilon, arithmetic), tuple(passed)
         except (RefusedError, DomainError) as refusal:
-            passed.append(f"{name}: {refusal}".replace("\n  - ", "; "))
+            passed.append(f"{name}: {in_one_line(refusal)}")
             first = first or refusal
             if isinstance(refusal, RefusedError) and refusal.reachable is not None:
                 reachable[name] = refusal.reachable

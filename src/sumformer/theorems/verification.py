@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from sumformer.certificates.attack import AttackResult
     from sumformer.certificates.checker import Verification
     from sumformer.certificates.quadrature import Quadrature
+    from sumformer.theorems.construction import Construction
 
 
 @dataclass(frozen=True)
@@ -32,6 +33,19 @@ class Verdict:
         return self.verified
 
 
+def examine(construction: Construction, claimed: float) -> tuple[AttackResult | Quadrature, bool]:
+    """The worst error an attack finds, or d_p by quadrature, and whether it refutes the claim."""
+    from sumformer.certificates.attack import attack, violation
+    from sumformer.certificates.quadrature import quadrature
+
+    target, network, p = construction.target, construction.network, construction.certificate.p
+    if p is not None:
+        measured = quadrature(target, network, p)
+        return measured, measured.refutes(claimed)
+    found = attack(target, network)
+    return found, found.worst > claimed and violation(found, claimed)[0]
+
+
 def _by_name_only(target: object) -> bool:
     """Whether the folder keeps only the name of a function without a formula, which then cannot be attacked."""
     return isinstance(target, OpaqueTarget) and target.function is None
@@ -39,10 +53,7 @@ def _by_name_only(target: object) -> bool:
 
 def verify(directory: str | Path, *, attack: bool = True) -> Verdict:
     """Re-derive the bound from the saved weights without the constructor's code, then try to break it."""
-    from sumformer.certificates.attack import attack as run_attack
-    from sumformer.certificates.attack import violation
     from sumformer.certificates.checker import check
-    from sumformer.certificates.quadrature import quadrature
     from sumformer.theorems.construction import load
 
     start = time.perf_counter()
@@ -51,11 +62,5 @@ def verify(directory: str | Path, *, attack: bool = True) -> Verdict:
     refuted = False
     construction = load(directory) if attack and proof.verified else None
     if construction is not None and not _by_name_only(construction.target):
-        p = construction.certificate.p
-        if p is not None:
-            found = quadrature(construction.target, construction.network, p)
-            refuted = found.refutes(proof.claimed)
-        else:
-            found = run_attack(construction.target, construction.network)
-            refuted = found.worst > proof.claimed and violation(found, proof.claimed)[0]
+        found, refuted = examine(construction, proof.claimed)
     return Verdict(proof, found, refuted, time.perf_counter() - start)

@@ -117,3 +117,12 @@ def test_bad_input_is_refused():
         SumformerEnsemble(MEMBERS)(torch.zeros(2, 3, 3, 2))
     with pytest.raises(ShapeError):
         train(SumformerEnsemble(MEMBERS), (torch.zeros(2, 9, 3, 5), torch.zeros(2, 9, 3, 2)), data(4), Recipe(1))
+    with pytest.raises(InputError, match="learning rate"):
+        Member(2, 3, 2, learning_rate=float("nan"))
+    ensemble, (X, Y) = SumformerEnsemble(MEMBERS), data(4)
+    with pytest.raises(ShapeError, match="at least one"):
+        train(ensemble, (X[:, :0], Y[:, :0]), (X, Y), Recipe(1))
+    with pytest.raises(InputError, match="finite"):
+        train(ensemble, (X / 0, Y), (X, Y), Recipe(1))
+    with pytest.raises(InputError, match="data sets 0 to 0"):
+        train(ensemble, (X[:1], Y[:1]), (X, Y), Recipe(1))

@@ -9,7 +9,7 @@ import sumformer
 from sumformer.certificates.attack import attack, violation
 from sumformer.errors import InputError, RefusedError
 from sumformer.nn import GridSumformer
-from sumformer.nn.codes import make_code
+from sumformer.nn.codes import CODES, make_code
 from sumformer.targets import target
 from sumformer.targets.domain import Box
 from sumformer.theorems.alberti_2023.arithmetic import ARITHMETICS
@@ -152,3 +152,35 @@ def test_more_lanes_than_power_sums_means_syndromes():
     c = build(POOL, 0.01, n=4, d=2)
     assert c.network.code == "syndrome"
     assert c.certificate.latent_dimension == 3 == make_code("syndrome", 10, 4).latent_dimension
+
+
+def test_a_code_asked_for_is_taken_and_all_give_the_same(tmp_path):
+    X = torch.rand(5, 4, 1, dtype=torch.float64)
+    made = {code: build(MEAN, 0.05, n=4, d=1, options={"code": code}) for code in CODES}
+    for code, c in made.items():
+        assert c.network.code == code
+        assert c.certificate.latent_dimension == c.network.latent_dimension
+        assert torch.equal(c(X), made["syndrome"](X))
+    assert made["integer"].certificate.latent_dimension == made["integer n+1"].certificate.latent_dimension == 1
+    made["integer n+1"].save(tmp_path / "one")
+    assert sumformer.verify(tmp_path / "one", attack=False).verified
+
+
+def test_an_opaque_function_takes_a_code_too():
+    f = sumformer.target(lambda X: X.mean(1, keepdim=True).expand_as(X), n=3, d=1, lipschitz=1.0)
+    assert sumformer.construct(f, 0.1, route="grid", options={"code": "integer"}).certificate.latent_dimension == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "asked", "error", "match"),
+    [
+        ({"code": "nope"}, {"n": 4}, InputError, "expected one of integer"),
+        ({"code": "integer"}, {"n": 4, "route": None}, InputError, "route='grid'"),
+        ({"code": "syndrome"}, {"n": "..4"}, RefusedError, "one number of tokens"),
+        ({"code": "lanes"}, {"n": 8, "epsilon": 1e-6}, RefusedError, "syndrome code"),
+        ({"prefer": "depth"}, {"n": 4}, InputError, "a sumformer has one option, code"),
+    ],
+)
+def test_codes_that_are_refused(options, asked, error, match):
+    with pytest.raises(error, match=match):
+        sumformer.construct(MEAN, options=options, **{"route": "grid", "epsilon": 0.05, "d": 1, **asked})

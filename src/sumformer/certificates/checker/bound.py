@@ -9,10 +9,10 @@ from sumformer.certificates.checker.proof import Pass
 from sumformer.certificates.checker.quotient import quotient, shared
 from sumformer.certificates.checker.reduction_error import reduce_all
 from sumformer.certificates.checker.tracked import Tracked
-from sumformer.certificates.checker.tree_values import components
+from sumformer.certificates.checker.tree_values import components, reduction_at
 from sumformer.certificates.checker.verification import Unproved
 from sumformer.targets.node import Node
-from sumformer.targets.tree import Binary, Reduce, Slice, Token
+from sumformer.targets.tree import Binary, Reduce, Token
 
 SAFETY = 1 + 1e-9  # covers the float64 rounding of the bound's own positive formulas (some thousand operations)
 
@@ -44,7 +44,7 @@ class Evaluation:
         """Every coordinate by the rule for normalised kernels, or None."""
         out = []
         for c in range(node.width):
-            above, below = (self._reduction(side, c if side.width > 1 else 0) for side in (node.left, node.right))
+            above, below = (reduction_at(side, c if side.width > 1 else 0) for side in (node.left, node.right))
             if above is None or below is None:
                 return None
             terms = [self.terms[reduce][coordinate] for reduce, coordinate in (above, below)]
@@ -54,13 +54,6 @@ class Evaluation:
                 return None
             out.append(value)
         return out
-
-    def _reduction(self, node: Node, c: int) -> tuple[Reduce, int] | None:
-        """The reduction of which `node`'s coordinate c is a coordinate."""
-        while isinstance(node, Slice):
-            arg, c = node.arg, c + node.start
-            node = arg
-        return (node, c) if isinstance(node, Reduce) else None
 
 
 def bound(p: Pass) -> float:

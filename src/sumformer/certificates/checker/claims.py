@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,7 @@ from numpy.typing import NDArray
 from sumformer.certificates.certificate import CERTIFICATE_FILE, OF_A_SUMFORMER, Certificate
 from sumformer.certificates.checker.ellipse import remainder
 from sumformer.certificates.checker.interval import Floats
-from sumformer.certificates.checker.json_values import MAX_DEGREE, has_keys, is_integer
+from sumformer.certificates.checker.json_values import MAX_DEGREE, has_keys, is_integer, number
 from sumformer.certificates.checker.kernel_error import KernelConstants, KernelError
 from sumformer.certificates.checker.network import Kernel, Network
 from sumformer.certificates.checker.verdict import assumption_failures, key_failures
@@ -75,7 +74,7 @@ def read_constants(folder: Path, c: Certificate, net: Network) -> tuple[list[Ker
             raise FileFormatError(path, f"the constants of kernel {g} cannot be read ({error})") from error
         if expression != kernel.expression:
             failures.append(f"constants: the expression of kernel {g} is not the network's")
-        if entry["degree"] != max((*kernel.x_degrees, *kernel.y_degrees)):
+        if not is_integer(entry["degree"]) or entry["degree"] != max((*kernel.x_degrees, *kernel.y_degrees)):
             failures.append(f"constants: the degree of kernel {g} is not the network's")
         out.append(constants)
     return out, failures
@@ -91,17 +90,13 @@ def _constants(entry: Any) -> KernelConstants:
     if [e["variable"] for e in ellipses] != list(range(len(ellipses))):
         raise ValueError("ellipses: expected one for each variable, in order")
     low, high = entry["range"]
-    numbers = [float(v) for e in ellipses for v in (e["rho"], e["maximum"])]
-    numbers += [float(v) for v in (entry["remainder"], entry["dropped"], low, high)]
-    if not all(math.isfinite(v) for v in numbers):
-        raise ValueError("expected finite numbers")
     return KernelConstants(
         degree,
-        tuple(float(e["rho"]) for e in ellipses),
-        tuple(float(e["maximum"]) for e in ellipses),
-        float(entry["remainder"]),
-        float(entry["dropped"]),
-        (float(low), float(high)),
+        tuple(number(e["rho"]) for e in ellipses),
+        tuple(number(e["maximum"]) for e in ellipses),
+        number(entry["remainder"]),
+        number(entry["dropped"]),
+        (number(low), number(high)),
     )
 
 
@@ -120,7 +115,7 @@ def constant_failures(g: int, kernel: Kernel, recorded: KernelConstants, proved:
     # too large is harmless: the bound does not use it. Far from 0 the constructor's own rounding may dominate it.
     room = 1e-7 * max(abs(end) for end in recorded.range)
     enough = max(proved.least_gap * 0.999 - 1e-300, proved.gap / 1.4 - room)
-    if not enough <= recorded.dropped <= 3 * proved.gap + room:
+    if not enough <= recorded.dropped <= 32 * proved.gap + room:
         out.append(f"constants: kernel {g}: dropped is recorded as {recorded.dropped:.6g}, found {proved.gap:.6g}")
     (low, high), (least, most) = recorded.range, proved.node_range
     width = most - least + 1e-9 * (abs(least) + abs(most))

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from math import prod
+from math import gcd, lcm, prod
 
 import numpy as np
 
@@ -119,7 +119,17 @@ class FeatureRounding:
         if self.net.channels[term.channel].is_one and not self.net.products[product].kernels:
             summed = norm_of(tuple(entry for entry in polynomial if any(entry[0])))
             total = summed * lost + norm * a.gamma(last)
-        return total + self.underflow(product, norm, size + error, width)
+        return total + self.underflow(product, norm, size + error, width) + self.weak(term, size + error, width)
+
+    def weak(self, term: Term, size: float, width: int) -> float:
+        """Weights of p ⊛ Σ below the normal numbers are stored within `tiny`, and meet features and Π S_g.
+
+        Every weight is a multiple of what divides all of p, over 2^d.
+        """
+        if least_weight(term.polynomial) / 2**self.net.d >= 2 * self.arithmetic.tiny:
+            return 0.0
+        reach = prod(1 + self.masses[g] for g in self.net.products[term.product].kernels)
+        return 2 * self.arithmetic.tiny * reach * width * size
 
     def _drift(self, g: int, degrees: list[int]) -> float:
         """Σ |A_{αβ}| (Π_c (1 + τ_{α_c})(1 + τ_{β_c + γ_c}) − 1): features of p ⊛ Σ reach degree β + γ."""
@@ -152,6 +162,15 @@ class FeatureRounding:
 def norm_of(polynomial: Polynomial) -> float:
     """‖p‖₁ in Chebyshev coefficients, rounded up."""
     return float(sum(abs(weight) for _, weight in polynomial)) * (1 + 1e-12)
+
+
+def least_weight(polynomial: Polynomial) -> Fraction:
+    """The largest rational of which all coefficients are whole multiples; 1 where there are none."""
+    found = [weight for _, weight in polynomial if weight]
+    if not found:
+        return Fraction(1)
+    below = lcm(*(w.denominator for w in found))
+    return Fraction(gcd(*(int(w * below) for w in found)), below)
 
 
 def _outer(a: Floats, b: Floats) -> Floats:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from sumformer.certificates.certificate import CERTIFICATE_FILE, NOT_CLAIMED, Certificate
 from sumformer.certificates.checker.json_values import (
+    distinct,
     fraction,
     has_keys,
     integer,
@@ -76,8 +77,8 @@ def _check_certificate(path: Path, c: Certificate) -> None:
     )
     if not all(isinstance(t, str) for t in (*texts, *c.assumptions)):
         raise FileFormatError(path, "expected strings in target, box, tokens, arithmetic, route, hashes, assumptions")
-    if not (is_integer(c.d) and 1 <= c.d <= MAX_D and is_integer(c.latent_dimension)):
-        raise FileFormatError(path, f"expected integers d (1 to {MAX_D}) and latent_dimension")
+    if not (is_integer(c.d) and 1 <= c.d <= MAX_D and is_integer(c.latent_dimension) and is_integer(c.version)):
+        raise FileFormatError(path, f"expected integers d (1 to {MAX_D}), latent_dimension and version")
     numbers = [c.epsilon, c.total, *(t.bound for t in c.terms)]
     if not all(is_number(v) for v in numbers):
         raise FileFormatError(path, "expected numbers in epsilon, total and the terms' bounds")
@@ -94,7 +95,7 @@ def read_described(folder: Path, what: str, make: Callable[[Any], Described]) ->
     path = folder / CONFIG_FILE
     check_size(path, MAX_JSON)
     try:
-        return make(json.loads(path.read_text(encoding="utf-8")))
+        return make(json.loads(path.read_text(encoding="utf-8"), object_pairs_hook=distinct))
     except SumformerError as error:
         raise FileFormatError(path, f"does not describe {what} ({error})") from error
     except _STUMBLES as error:

@@ -38,9 +38,17 @@ class Interval:
         """min |v|, 0 where the interval contains 0."""
         return np.where((self.lo <= 0) & (self.hi >= 0), 0.0, np.minimum(np.abs(self.lo), np.abs(self.hi)))
 
+    def broadcast_to(self, shape: tuple[int, ...]) -> Interval:
+        return Interval(np.broadcast_to(self.lo, shape), np.broadcast_to(self.hi, shape))
+
     def hull(self, axes: tuple[int, ...]) -> Interval:
         """The union over `axes`, which keep length 1."""
         return Interval(self.lo.min(axis=axes, keepdims=True), self.hi.max(axis=axes, keepdims=True))
+
+
+def meet(a: Interval, b: Interval) -> Interval:
+    """Of two enclosures of one number."""
+    return Interval(np.maximum(a.lo, b.lo), np.minimum(a.hi, b.hi))
 
 
 def enclose(lo: Any, hi: Any) -> Interval:

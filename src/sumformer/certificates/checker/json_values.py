@@ -51,6 +51,14 @@ def multi_indices(value: Any) -> tuple[tuple[int, ...], ...]:
     return tuple(multi_index(v) for v in items(value))
 
 
+def distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object whose keys differ: of two that are equal, readers may see either."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("a key occurs twice in one object")
+    return found
+
+
 def pair(value: Any) -> list[Any]:
     if not isinstance(value, list) or len(value) != 2:
         raise ValueError("expected pairs [multi-index, coefficient]")

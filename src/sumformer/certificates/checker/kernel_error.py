@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -95,7 +94,7 @@ def _gap(kernel: Kernel, A: Floats, exact: Interval) -> tuple[float, float]:
     difference = middle - approximate
     if not bool(np.isfinite(difference).all()):
         raise Unproved("K − K̃ is not finite at the interpolation nodes")
-    error = float((exact.hi - exact.lo).max()) + evaluation_error(float(np.abs(A).sum()), list(shape))
+    error = float((exact.hi - exact.lo).max()) / 2 + evaluation_error(float(np.abs(A).sum()), list(shape))
     error += 2.0**-50 * float(np.abs(middle).max())
     c, each = coefficients(difference)
     lebesgue = 2 / math.pi * math.log(n) + 1
@@ -116,6 +115,4 @@ def _kernel_at_nodes(expression: Node, variables: Variables, n: int) -> Interval
     def leaf(part: Node) -> list[Interval] | None:
         return tokens[part.name] if isinstance(part, Token) else None
 
-    value = components(expression, ops, leaf)[0]
-    full: Any = np.broadcast_to
-    return Interval(full(value.lo, (n,) * axes), full(value.hi, (n,) * axes))
+    return components(expression, ops, leaf)[0].broadcast_to((n,) * axes)

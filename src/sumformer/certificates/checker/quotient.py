@@ -110,7 +110,8 @@ def _with_rounding(p: Pass, q: Shared, s: _Sizes, g: Interval, error: Floats) ->
         alone = p.rounding.series(term, 1.0, relative, own=True) if B else 0.0
         # `series` adds its underflow for |b| = 1; scaled by 1 + 1/b_min it covers the true b
         lost = p.rounding.underflow(below.product, norm, s.b_most, 64) * (1 + 1 / s.b_least)
-        return ((1 + B) * all_of_them + B * alone + lost) / s.kernel + 8 * a.tiny / (a_least * c * s.b_least * s.kernel)
+        tiny = (8 + 2 * len(q.numerator)) * a.tiny / (a_least * c * s.b_least)
+        return ((1 + B) * all_of_them + B * alone + lost + tiny) / s.kernel
 
     counting = 4 * a.count_roundings(tokens.maximum)
     gamma, steps = a.gamma(4 + counting), a.gamma(len(q.numerator) + 4 + counting)

@@ -104,20 +104,28 @@ class RectangleOperations:
                 turned = self._wave(v, "cos", "sin")
                 return Rectangle(turned.re, _REAL.neg(turned.im), turned.modulus)
             case "sigmoid":
-                below = self.add(self.const(Fraction(1)), self.function("exp", self.neg(v)))
-                return self.div(self.const(Fraction(1)), below)
-            case "tanh":  # 2·sigmoid(2v) − 1: its poles are seen by the division
+                return self._sigmoid(v)
+            case "tanh":  # 2·sigmoid(2v) − 1: its poles are seen by the division; at most tan |v| ≤ 1.1 |v| near 0
                 two = self.const(Fraction(2))
-                return self.sub(self.mul(two, self.function("sigmoid", self.mul(two, v))), self.const(Fraction(1)))
+                turned = self.sub(self.mul(two, self._sigmoid(self.mul(two, v))), self.const(Fraction(1)))
+                most = np.where(v.modulus.hi <= 0.5, 1.1 * v.modulus.hi + 1e-300, np.inf)
+                return rectangle(turned.re, turned.im, Interval(np.zeros(np.shape(most)), most))
             case "sqrt" | "log":
                 return self._cut(fn, v)
         self.bad[:] = True  # abs
         return v
 
+    def _sigmoid(self, v: Rectangle) -> Rectangle:
+        """1/(1 + e^−v); where Re v < 0 as e^v/(1 + e^v), which does not overflow."""
+        left = v.re.hi < 0
+        power = self.function("exp", _pick(left, v, self.neg(v)))
+        whole = self.div(self.const(Fraction(1)), self.add(self.const(Fraction(1)), power))
+        return _pick(left, self.mul(power, whole), whole)
+
     def _wave(self, v: Rectangle, first: str, second: str) -> Rectangle:
         """(first(a)·cosh b, second(a)·sinh b)."""
         up, down = (_REAL.function("exp", b) for b in (v.im, _REAL.neg(v.im)))
-        sinh = _REAL.div(_REAL.sub(up, down), _TWO)
+        sinh = _small(v.im, _REAL.div(_REAL.sub(up, down), _TWO))
         cosh = _REAL.function("sqrt", _REAL.add(_ONE, _REAL.power(sinh, 2)))
         re, im = _REAL.mul(_REAL.function(first, v.re), cosh), _REAL.mul(_REAL.function(second, v.re), sinh)
         return rectangle(re, im, Interval(np.zeros(np.shape(cosh.hi)), cosh.hi))
@@ -137,6 +145,22 @@ class RectangleOperations:
         """Mark the wrong elements, and give them the harmless value 1."""
         self.bad = self.bad | wrong
         return Interval(np.where(wrong, 1.0, v.lo), np.where(wrong, 1.0, v.hi))
+
+
+def _pick(first: NDArray[np.bool_], a: Rectangle, b: Rectangle) -> Rectangle:
+    """a where `first`, else b."""
+    parts = ((a.re, b.re), (a.im, b.im), (a.modulus, b.modulus))
+    return Rectangle(*(Interval(np.where(first, p.lo, q.lo), np.where(first, p.hi, q.hi)) for p, q in parts))
+
+
+def _small(t: Interval, sinh: Interval) -> Interval:
+    """sinh t where |t| ≤ 1: between t and t(1 + t²/4), so that it does not lose its digits with e^t − e^−t."""
+    near = t.magnitude <= 1
+    low, high = (np.abs(end) * (1 + end**2 / 4) * (1 + 1e-15) + 1e-300 for end in (t.lo, t.hi))
+    least, most = np.where(t.lo < 0, -low, t.lo), np.where(t.hi > 0, high, t.hi)
+    return Interval(
+        np.where(near, np.maximum(sinh.lo, least), sinh.lo), np.where(near, np.minimum(sinh.hi, most), sinh.hi)
+    )
 
 
 def _angle(v: Rectangle) -> Interval:

@@ -98,7 +98,7 @@ def _finish(p: Pass, kind: str, mean: Interval, terms: tuple[Term, ...], parts: 
         a_size, a_error = part.own.value.magnitude, part.own.error
         error = error + a_size * rounding + a_error * (part.size + rounding)
         moved = moved + (a_size + a_error) * ((share + own_share) * part.size + rounding)
-    error = error + (a.gamma(len(parts) + 2 + counting) * moved + 4 * a.tiny if a.u else 0.0)
+    error = error + (a.gamma(len(parts) + 2 + counting) * moved + (2 * len(parts) + 4) * a.tiny if a.u else 0.0)
     error = np.where(np.isnan(error) | ~(8 * moved * tokens.maximum < a.huge), np.inf, error)
     if kind == "mean":
         return Tracked(mean, error)

@@ -24,7 +24,7 @@ def token_values(expression: Node, ops: Operations[V], own: list[V], others: Seq
         tokens = [*others] if part.kind.endswith("_others") else [own, *others]
         values = [body_value(part, ops, own, y, known) for y in tokens]
         known[part] = fold(part, ops, values)
-    return components(expression, ops, _leaf(own, None, known))
+    return components(expression, ops, leaf_at(own, None, known))
 
 
 def body_value(part: Reduce, ops: Operations[V], own: list[V], y: list[V], known: dict[Reduce, list[V]]) -> list[V]:
@@ -35,7 +35,7 @@ def body_value(part: Reduce, ops: Operations[V], own: list[V], y: list[V], known
 
 def value_at(node: Node, ops: Operations[V], own: list[V], y: list[V], known: dict[Reduce, list[V]]) -> list[V]:
     """Any expression of a body at (x, y)."""
-    return components(node, ops, _leaf(own, y, known))
+    return components(node, ops, leaf_at(own, y, known))
 
 
 def fold(part: Reduce, ops: Operations[V], values: Sequence[list[V]]) -> list[V]:
@@ -47,7 +47,9 @@ def fold(part: Reduce, ops: Operations[V], values: Sequence[list[V]]) -> list[V]
     return totals if part.kind.startswith("sum") else [ops.div(t, ops.const(Fraction(len(values)))) for t in totals]
 
 
-def _leaf(own: list[V], y: list[V] | None, known: dict[Reduce, list[V]]) -> Leaf[V]:
+def leaf_at(own: list[V], y: list[V] | None, known: dict[Reduce, list[V]]) -> Leaf[V]:
+    """x is `own`, y is `y` where there is one, and reductions have the values `known`."""
+
     def leaf(part: Node) -> list[V] | None:
         if isinstance(part, Token):
             return own if part.name == "x" else y

@@ -107,8 +107,10 @@ class TrackedOperations:
         lo, hi = v.value.lo, v.value.hi
         nearest = np.maximum(v.value.mignitude - e, 0.0)  # to 0, where sigmoid' and tanh' are largest
         match fn:
-            case "exp":  # e^v (e^e − 1), and e^e − 1 ≤ e·e^e
+            case "exp":  # e^v (e^e − 1), and e^e − 1 ≤ e·e^e; or the larger of e^v and e^(v+e)
                 error = np.where(e <= 700.0, value.hi * e * np.exp(np.minimum(e, 700.0)) * (1 + 1e-12), np.inf)
+                most = hi + e * (1 + 1e-9)
+                error = np.fmin(error, np.where(most < 700.0, np.exp(np.minimum(most, 700.0)) * (1 + 1e-12), np.inf))
             case "log":
                 if bool(np.any(e > 0.9 * lo)):
                     raise Unproved("a computed argument of log may not be positive")

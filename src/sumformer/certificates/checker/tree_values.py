@@ -57,6 +57,14 @@ def components(node: Node, ops: Operations[V], leaf: Leaf[V]) -> list[V]:
     return values[node]
 
 
+def reduction_at(node: Node, c: int) -> tuple[Reduce, int] | None:
+    """The reduction of which `node`'s coordinate c is a coordinate, and which one."""
+    while isinstance(node, Slice):
+        arg, c = node.arg, c + node.start
+        node = arg
+    return (node, c) if isinstance(node, Reduce) else None
+
+
 def _apply(node: Node, ops: Operations[V], v: list[list[V]]) -> list[V]:
     match node:
         case Const(value):

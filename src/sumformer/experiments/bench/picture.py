@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from sumformer.errors import MissingDependencyError
+from sumformer.experiments.report.figure import new_figure
 
 
 def crossover(rows: list[dict[str, Any]], ours: str, peer: str) -> int | None:
@@ -22,17 +22,9 @@ def crossover(rows: list[dict[str, Any]], ours: str, peer: str) -> int | None:
 
 def draw(result: dict[str, Any], path: Path) -> Path:
     """Write the picture."""
-    try:
-        import matplotlib as mpl
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise MissingDependencyError("matplotlib", "the picture of a bench", "plots") from None
-    del mpl
     rows = result["rows"]
     mechanisms = list(dict.fromkeys(r["mechanism"] for r in rows if r["ours"]))
-    figure = Figure(figsize=(4.2 * len(mechanisms), 4.4), layout="constrained")
-    FigureCanvasAgg(figure)
+    figure = new_figure(4.2 * len(mechanisms), 4.4)
     for i, mechanism in enumerate(mechanisms):
         axes = figure.add_subplot(1, len(mechanisms), i + 1)
         ours = next(r["name"] for r in rows if r["mechanism"] == mechanism and r["ours"])

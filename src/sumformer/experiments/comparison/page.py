@@ -1,4 +1,4 @@
-"""comparison.html and comparison.json: error, training time, time and memory against n, and what follows."""
+"""report.html and comparison.json: error, training time, time and memory against n, and what follows."""
 
 from __future__ import annotations
 
@@ -8,12 +8,14 @@ from statistics import fmean, stdev
 from typing import Any
 
 from sumformer.experiments.comparison.pictures import against_latent, against_n, errors, errors_against_n
-from sumformer.experiments.construction_report.drawing import look, require_matplotlib
-from sumformer.experiments.construction_report.markup import document, gallery, paragraph, section, table
-from sumformer.experiments.construction_report.numbers import count, duration, nearest
+from sumformer.experiments.report import REPORT_FILE
+from sumformer.experiments.report.drawing import look
+from sumformer.experiments.report.figure import require_matplotlib
+from sumformer.experiments.report.markup import document, gallery, paragraph, section, table
+from sumformer.experiments.report.numbers import count, duration, nearest
 from sumformer.learn.files import write_bytes, write_json
 
-REPORT_FILE, DATA_FILE = "report.html", "comparison.json"
+DATA_FILE = "comparison.json"
 
 
 def write_rows(result: dict[str, Any], folder: Path) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from statistics import fmean
 from typing import Any
 
-from sumformer.experiments.construction_report.drawing import (
+from sumformer.experiments.report.drawing import (
     BLUE,
     GREEN,
     GREY,
@@ -16,10 +16,10 @@ from sumformer.experiments.construction_report.drawing import (
     Picture,
     decades,
     grid,
-    new_figure,
     picture,
 )
-from sumformer.experiments.construction_report.numbers import nearest
+from sumformer.experiments.report.figure import new_figure
+from sumformer.experiments.report.numbers import nearest
 
 COLOURS = (BLUE, ORANGE, GREEN, PURPLE, RED, GREY, "#117733")
 Rows = Sequence[dict[str, Any]]

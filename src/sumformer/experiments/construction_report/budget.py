@@ -7,7 +7,7 @@ from math import floor, isfinite, log10
 from typing import Protocol
 
 from sumformer.certificates.certificate import Certificate
-from sumformer.experiments.construction_report.drawing import (
+from sumformer.experiments.report.drawing import (
     BLUE,
     GREEN,
     GREY,
@@ -17,10 +17,10 @@ from sumformer.experiments.construction_report.drawing import (
     RED,
     Picture,
     decades,
-    new_figure,
     picture,
 )
-from sumformer.experiments.construction_report.numbers import nearest, rounded_up
+from sumformer.experiments.report.figure import new_figure
+from sumformer.experiments.report.numbers import nearest, rounded_up
 
 COLOURS = {"proved": BLUE, "enclosed": GREEN, "rounding": PURPLE, "certified": "#333333", "asked": GREY}
 

@@ -13,17 +13,9 @@ import torch
 from sumformer.algebra import chebyshev
 from sumformer.algebra.rounding import FloatArray
 from sumformer.errors import SumformerError
-from sumformer.experiments.construction_report.drawing import (
-    BLUE,
-    GREY,
-    ORANGE,
-    Picture,
-    decades,
-    grid,
-    new_figure,
-    picture,
-)
-from sumformer.experiments.construction_report.numbers import nearest, rounded_up
+from sumformer.experiments.report.drawing import BLUE, GREY, ORANGE, Picture, decades, grid, picture
+from sumformer.experiments.report.figure import new_figure
+from sumformer.experiments.report.numbers import nearest, rounded_up
 from sumformer.targets import Environment, evaluate, parse
 from sumformer.targets.torch_evaluation import TorchOperations
 from sumformer.theorems.alberti_2023.interpolation import Interpolant, KernelStudy, Studies

@@ -6,8 +6,8 @@ import shlex
 from html import escape
 from pathlib import Path
 
-from sumformer.experiments.construction_report.markup import code, definitions, paragraph
-from sumformer.experiments.construction_report.numbers import count, duration, nearest, rounded_up
+from sumformer.experiments.report.markup import code, definitions, paragraph
+from sumformer.experiments.report.numbers import count, duration, nearest, rounded_up
 from sumformer.targets.domain import Box, Tokens
 from sumformer.theorems.construction import Construction
 
@@ -44,11 +44,6 @@ def statement(construction: Construction) -> str:
     )
 
 
-def why(construction: Construction) -> str:
-    """The reason for the route, in one sentence."""
-    return str(construction.certificate.constants.get("why", ""))
-
-
 def _facts(construction: Construction) -> list[tuple[str, str]]:
     from sumformer import __version__
 
@@ -59,7 +54,7 @@ def _facts(construction: Construction) -> list[tuple[str, str]]:
     )
     parameters = sum(p.numel() for p in network.parameters())
     facts = [
-        ("Route", f"<strong>{escape(certificate.route)}</strong>: {escape(why(construction))}"),
+        ("Route", f"<strong>{escape(certificate.route)}</strong>: {escape(certificate.why)}"),
         ("Latent dimension", f"d' = <strong>{count(certificate.latent_dimension)}</strong> ({escape(beside)})"),
         ("Parameters", count(parameters)),
         ("Arithmetic", escape(ARITHMETIC.get(certificate.arithmetic, certificate.arithmetic))),

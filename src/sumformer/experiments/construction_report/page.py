@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import replace
 from html import escape
 from pathlib import Path
 
 from sumformer.certificates.certificate import CERTIFICATE_FILE, Certificate
-from sumformer.errors import SumformerError
+from sumformer.errors import NotSupportedError, SumformerError
 from sumformer.experiments.construction_report import budget, degrees, slice_lines, slice_maps, slices, timing
-from sumformer.experiments.construction_report.drawing import look, require_matplotlib
 from sumformer.experiments.construction_report.header import broken, header
-from sumformer.experiments.construction_report.markup import details, document, gallery, paragraph, section, table
-from sumformer.experiments.construction_report.numbers import count, duration, nearest, rounded_up
 from sumformer.experiments.construction_report.tables import tables
+from sumformer.experiments.report import REPORT_FILE
+from sumformer.experiments.report.drawing import look
+from sumformer.experiments.report.figure import require_matplotlib
+from sumformer.experiments.report.markup import details, document, gallery, paragraph, section, table
+from sumformer.experiments.report.numbers import count, duration, nearest, rounded_up
+from sumformer.learn.files import write_bytes
 from sumformer.theorems.construction import Construction
-
-REPORT_FILE = "report.html"
 
 
 def write_report(
@@ -32,6 +32,9 @@ def write_report(
     `attack` is what `attack(target, network)` returned; about `timing_budget` seconds go into measuring times.
     """
     require_matplotlib()
+    if construction.certificate.p is not None:
+        norm = construction.certificate.norm
+        raise NotSupportedError(f"a report shows a bound for every input; this certificate bounds {norm}, a mean")
     file = Path(path)
     if file.suffix.lower() not in (".html", ".htm"):
         file = file / REPORT_FILE
@@ -47,9 +50,7 @@ def write_report(
                 "tables", "What the network is made of", *tables(construction), _certificate(construction, file.parent)
             ),
         ]
-    unfinished = file.with_name(f".{file.name}.part")
-    unfinished.write_text(document(f"f(X)ᵢ = {construction.certificate.target}", body), encoding="utf-8")
-    os.replace(unfinished, file)
+    write_bytes(file, document(f"f(X)ᵢ = {construction.certificate.target}", body).encode("utf-8"))
     return file
 
 

@@ -4,19 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sumformer.experiments.construction_report.drawing import (
-    BLUE,
-    GREY,
-    ORANGE,
-    RED,
-    Picture,
-    decades,
-    grid,
-    new_figure,
-    picture,
-)
-from sumformer.experiments.construction_report.numbers import nearest, rounded_up
 from sumformer.experiments.construction_report.slices import Slice, Slices
+from sumformer.experiments.report.drawing import BLUE, GREY, ORANGE, RED, Picture, decades, grid, picture
+from sumformer.experiments.report.figure import new_figure
+from sumformer.experiments.report.numbers import nearest, rounded_up
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

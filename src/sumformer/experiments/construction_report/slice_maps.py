@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 from torch import Tensor
 
-from sumformer.experiments.construction_report.drawing import Picture, decades, new_figure, picture
-from sumformer.experiments.construction_report.numbers import nearest, rounded_up
 from sumformer.experiments.construction_report.slices import Slice, Slices
+from sumformer.experiments.report.drawing import Picture, decades, picture
+from sumformer.experiments.report.figure import new_figure
+from sumformer.experiments.report.numbers import nearest, rounded_up
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

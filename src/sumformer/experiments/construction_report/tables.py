@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
-from sumformer.experiments.construction_report.markup import code, details, paragraph, table
-from sumformer.experiments.construction_report.numbers import nearest, rounded_up
+from sumformer.experiments.report.markup import code, details, paragraph, table
+from sumformer.experiments.report.numbers import nearest, rounded_up
 from sumformer.targets import parse
 from sumformer.theorems.alberti_2023.components import coordinates
 from sumformer.theorems.construction import Construction

@@ -11,19 +11,10 @@ from math import ceil, floor, log10
 import torch
 from torch import Tensor
 
-from sumformer.experiments.construction_report.drawing import (
-    BLUE,
-    GREY,
-    ORANGE,
-    PLAIN,
-    Picture,
-    decades,
-    grid,
-    new_figure,
-    picture,
-)
-from sumformer.experiments.construction_report.numbers import count, duration, nearest
 from sumformer.experiments.construction_report.slices import corners
+from sumformer.experiments.report.drawing import BLUE, GREY, ORANGE, PLAIN, Picture, decades, grid, picture
+from sumformer.experiments.report.figure import new_figure
+from sumformer.experiments.report.numbers import count, duration, nearest
 from sumformer.targets import reductions
 from sumformer.targets.domain import Tokens
 from sumformer.targets.target import Target

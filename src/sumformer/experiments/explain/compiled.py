@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from sumformer.experiments.explain.attention_matrix import attention_matrix, stream
 from sumformer.experiments.explain.explanation import BlockLine, Explanation, ValueLine
+from sumformer.experiments.explain.formula import formula
 from sumformer.experiments.explain.ideal_values import functional, ideal_values
 from sumformer.nn.compiled_transformer import CompiledTransformer
 from sumformer.theorems.construction import Construction
@@ -21,7 +23,7 @@ def explain_compiled(made: Construction, network: CompiledTransformer, X: Tensor
     before = states[network.attention_block]
     seen = before + network.attention(before[None])[0]
     lines = [
-        _value(v, ideal, seen if v["op"] == "mean" else states[v["from"]])
+        _value(v, formula(v, network.ledger), ideal, seen if v["op"] == "mean" else states[v["from"]])
         for v in network.ledger["values"]
         if v["at"] >= 0
     ]
@@ -39,10 +41,10 @@ def explain_compiled(made: Construction, network: CompiledTransformer, X: Tensor
     )
 
 
-def _value(value: dict[str, object], ideal: dict[str, Tensor], state: Tensor) -> ValueLine:
-    name, at = str(value["name"]), int(str(value["at"]))
+def _value(value: dict[str, Any], meaning: str, ideal: dict[str, Tensor], state: Tensor) -> ValueLine:
+    name, at = value["name"], value["at"]
     computed, wanted = float(state[0, at]), float(ideal[name][0])
-    return ValueLine(name, str(value["op"]), at, int(str(value["from"])), computed, wanted, float(str(value["error"])))
+    return ValueLine(name, value["op"], at, value["from"], computed, wanted, value["error"], meaning)
 
 
 def _block(network: CompiledTransformer, k: int) -> BlockLine:

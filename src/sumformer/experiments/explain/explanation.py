@@ -25,6 +25,7 @@ class ValueLine:
     """One value at the first token: what the network holds, what it should be, how far it may be off.
 
     `coordinate` is that of the stream before `block`, or of Σ. `allowed` None: only the output carries a bound.
+    `formula` says what it is in the names of other values, where the ledger does.
     """
 
     name: str
@@ -34,6 +35,7 @@ class ValueLine:
     computed: float
     ideal: float
     allowed: float | None
+    formula: str = ""
 
     @property
     def violated(self) -> bool:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from sumformer.errors import MissingDependencyError
 from sumformer.experiments.explain.explanation import Explanation
+from sumformer.experiments.report.figure import new_figure
 
 NAMED = 60  # coordinates that still get a name beside their row
 LINEAR = 100.0  # larger numbers, as codes are, are shown by their logarithm
@@ -14,25 +14,17 @@ LINEAR = 100.0  # larger numbers, as codes are, are shown by their logarithm
 
 def draw(explanation: Explanation, path: str | Path) -> Path:
     """Write one figure (png, svg or pdf, by the name)."""
-    try:
-        import matplotlib
-
-        matplotlib.use("Agg")
-        import matplotlib.pyplot as plt
-    except ImportError:
-        raise MissingDependencyError("matplotlib", "pictures", "plot") from None
     rows = next((len(t.mT) for t in (explanation.stream, explanation.features) if t is not None), 30)
     height = max(3.0, min(12.0, 2.0 + 0.16 * rows))
-    figure, (left, right) = plt.subplots(1, 2, figsize=(12, height), width_ratios=(3, 1))
+    figure = new_figure(12, height)
+    left, right = figure.subplots(1, 2, width_ratios=(3, 1))
     if explanation.stream is not None:
         _stream(explanation, left)
         _attention(explanation, right)
     else:
         _features(explanation, left) if explanation.features is not None else _cells(explanation, left)
         _outputs(explanation, right)
-    figure.tight_layout()
     figure.savefig(path)
-    plt.close(figure)
     return Path(path)
 
 

@@ -29,11 +29,12 @@ def explain_sums(
 ) -> Explanation:
     """X as given, and the `tokens` (n, d) that the network sees."""
     features = _features(network)
+    factors = _factors(features)
     inputs = tokens.to(network.outside)
     alone = network.summarise(inputs[:, None]).total.double()  # each token as a list of its own: φ(x_j)
     total, phi = network.summarise(inputs[None]).total[0].double(), _ideal(network, features, tokens)
     ideal = phi.sum(0)
-    names = [_name(*feature) for feature in features]
+    names = [_name(factors[factor], beta) for factor, beta in features]
     sums = [
         ValueLine(f"Σ {name}", "sum over tokens", k, "Σ", float(total[k]), float(ideal[k]), None)
         for k, name in enumerate(names)
@@ -48,7 +49,7 @@ def explain_sums(
         network(inputs[None])[0].double(),
         wanted,
         wanted,
-        ("φ, Σ and ψ are one Sumformer: y_i = ψ(x_i, Σ_j φ(x_j))",),
+        ("φ, Σ and ψ are one Sumformer: y_i = ψ(x_i, Σ_j φ(x_j))", *_legend(network, factors)),
         features=alone,
     )
 
@@ -59,9 +60,22 @@ def _features(network: ExpressionSumformer | SymmetricSumformer) -> list[Feature
     return [(str(c["factor"]), tuple(beta)) for c in network.channels for beta in c["support"]]
 
 
+def _factors(features: list[Feature]) -> dict[str, str]:
+    """A short name for every factor: nothing for 1, then b1, b2, …"""
+    found = dict.fromkeys(factor for factor, _ in features if factor != "1")
+    return {"1": "", **{factor: f"b{k}" for k, factor in enumerate(found, 1)}}
+
+
+def _legend(network: ExpressionSumformer | SymmetricSumformer, factors: dict[str, str]) -> list[str]:
+    """What the names stand for."""
+    scaled = [f"(y[{c}] - {a})/({r})" for c, (a, r) in enumerate(zip(network.centre, network.radius, strict=True))]
+    u = f"u = {', '.join(scaled)}; T_k(u) = cos(k arccos u)"
+    return [u, *(f"{name} = {factor}" for factor, name in factors.items() if name)]
+
+
 def _name(factor: str, beta: Sequence[int]) -> str:
     parts = [f"T{k}({'u' if len(beta) == 1 else f'u[{c}]'})" for c, k in enumerate(beta) if k]
-    return "·".join([*([f"({factor})"] if factor != "1" else []), *parts]) or "1"
+    return "·".join([*([factor] if factor else []), *parts]) or "1"
 
 
 def _ideal(network: ExpressionSumformer | SymmetricSumformer, features: list[Feature], tokens: Tensor) -> Tensor:

@@ -6,8 +6,11 @@ import json
 from html import escape
 from pathlib import Path
 
-from sumformer.experiments.construction_report.drawing import look, require_matplotlib
-from sumformer.experiments.construction_report.markup import (
+from sumformer.experiments.fit_report import pictures
+from sumformer.experiments.report import REPORT_FILE
+from sumformer.experiments.report.drawing import look
+from sumformer.experiments.report.figure import require_matplotlib
+from sumformer.experiments.report.markup import (
     code,
     definitions,
     details,
@@ -17,13 +20,10 @@ from sumformer.experiments.construction_report.markup import (
     section,
     table,
 )
-from sumformer.experiments.construction_report.numbers import count, duration, nearest
-from sumformer.experiments.fit_report import pictures
+from sumformer.experiments.report.numbers import count, duration, nearest
 from sumformer.learn.evaluation import Examination
 from sumformer.learn.files import write_bytes
 from sumformer.learn.fitted import Fitted
-
-REPORT_FILE = "report.html"
 
 
 def write_fit_report(fitted: Fitted, held: Examination | None, folder: Path, data: str) -> Path:

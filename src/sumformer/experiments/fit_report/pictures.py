@@ -4,17 +4,9 @@ from __future__ import annotations
 
 import torch
 
-from sumformer.experiments.construction_report.drawing import (
-    BLUE,
-    GREY,
-    ORANGE,
-    Picture,
-    decades,
-    grid,
-    new_figure,
-    picture,
-)
-from sumformer.experiments.construction_report.numbers import nearest
+from sumformer.experiments.report.drawing import BLUE, GREY, ORANGE, Picture, decades, grid, picture
+from sumformer.experiments.report.figure import new_figure
+from sumformer.experiments.report.numbers import nearest
 from sumformer.learn.evaluation import Examination
 from sumformer.learn.fitted import Fitted
 

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from sumformer import nn as snn
 from sumformer.experiments.gpu_bench.contestants import FlashAttention, LinearAttention, compiled
-from sumformer.experiments.gpu_bench.timing import milliseconds, peak_bytes, replayed
+from sumformer.experiments.gpu_bench.timing import milliseconds, peak_bytes, replayed, time_of
 from sumformer.kernels.availability import SWITCH, obstacle
 
 
@@ -123,11 +123,11 @@ def ratios(rows: list[dict[str, Any]], floors: dict[int, dict[str, Any]]) -> lis
     for row in (r for r in rows if r["name"].startswith("SumMixer") and r["n"] in floors):
         found: dict[str, Any] = {"name": row["name"], "n": row["n"]}
         for part in ("forward", "step"):
-            mine = _time(row, part)
-            base = _time(floors[row["n"]], part)
+            mine = time_of(row, part)
+            base = time_of(floors[row["n"]], part)
             found[f"{part}_over_floor"] = None if mine is None or base is None else mine / base
             for peer in ("SDPA", "linear attention, compiled"):
-                other = next((_time(r, part) for r in rows if r["name"] == peer and r["n"] == row["n"]), None)
+                other = next((time_of(r, part) for r in rows if r["name"] == peer and r["n"] == row["n"]), None)
                 found[f"{part}_{peer}_over_ours"] = None if mine is None or other is None else other / mine
         out.append(found)
     return out
@@ -142,7 +142,7 @@ def best(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
             name, launched = part.split()[0], part.endswith("launched")
             times: list[list[tuple[float, str]]] = [[], []]
             for row in (r for r in rows if r["n"] == n):
-                time = row[f"{name}_ms"] if launched else _time(row, name)
+                time = row[f"{name}_ms"] if launched else time_of(row, name)
                 if time is not None:
                     times[not row["name"].startswith("SumMixer")].append((time, row["name"]))
             if times[0] and times[1]:
@@ -150,11 +150,6 @@ def best(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
                 found[part] = {"ours": us, "ours_ms": mine, "peer": peer, "peer_ms": theirs, "ratio": theirs / mine}
         out.append(found)
     return out
-
-
-def _time(row: dict[str, Any], part: str) -> float | None:
-    time: float | None = row[f"{part}_graph_ms"] or row[f"{part}_ms"]
-    return time
 
 
 def machine() -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from statistics import median
+from typing import Any
 
 import torch
 
@@ -50,3 +51,9 @@ def peak_bytes(call: Callable[[], object]) -> int:
     call()
     torch.cuda.synchronize()
     return torch.cuda.max_memory_allocated() - held
+
+
+def time_of(row: dict[str, Any], part: str) -> float | None:
+    """The milliseconds of `part` in a row of results: replayed, or as launched where there is no graph."""
+    time: float | None = row[f"{part}_graph_ms"] or row[f"{part}_ms"]
+    return time

@@ -4,19 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from sumformer.errors import MissingDependencyError
+from sumformer.experiments.report.figure import new_figure
 from sumformer.experiments.reproduce.outcome import Outcome
 
 
 def draw(outcome: Outcome, path: Path) -> None:
-    try:
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise MissingDependencyError("matplotlib", "the picture of an experiment", "plots") from None
     rows = sorted(outcome.data["rows"], key=lambda r: float(r["loss"]))
-    figure = Figure(figsize=(8, 0.45 * len(rows) + 1.2), layout="constrained")
-    FigureCanvasAgg(figure)
+    figure = new_figure(8, 0.45 * len(rows) + 1.2)
     axes = figure.add_subplot()
     names = [r["mixer"] if outcome.config["seeds"] == 1 else f"{r['mixer']}, seed {r['seed']}" for r in rows]
     axes.barh(names, [r["loss"] for r in rows], color=["tab:orange" if "," in n else "tab:blue" for n in names])

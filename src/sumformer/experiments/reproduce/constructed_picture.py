@@ -4,20 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from sumformer.errors import MissingDependencyError
+from sumformer.experiments.report.figure import new_figure
 from sumformer.experiments.reproduce.constructed import LARGE, ONWARD, SMALL
 from sumformer.experiments.reproduce.outcome import Outcome
 
 
 def draw(outcome: Outcome, path: Path) -> None:
-    try:
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise MissingDependencyError("matplotlib", "the picture of an experiment", "plots") from None
     rows = sorted(outcome.data["rows"], key=lambda row: -row["constructed"])
-    figure = Figure(figsize=(9, 0.32 * len(rows) + 1.8), layout="constrained")
-    FigureCanvasAgg(figure)
+    figure = new_figure(9, 0.32 * len(rows) + 1.8)
     axes = figure.add_subplot()
     for key, marker, colour, shift in (
         (SMALL, "o", "tab:orange", 0.12),

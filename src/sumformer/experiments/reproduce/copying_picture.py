@@ -4,21 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from sumformer.errors import MissingDependencyError
+from sumformer.experiments.report.figure import new_figure
 from sumformer.experiments.reproduce.outcome import Outcome
 
 
 def draw(outcome: Outcome, path: Path) -> None:
-    try:
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise MissingDependencyError("matplotlib", "the picture of an experiment", "plots") from None
     every, narrow = outcome.data["rows"], outcome.config["d_model"]
     rows = [r for r in every if r.get("d_model", narrow) == narrow]
     depths = sorted({r["layers"] for r in rows})
-    figure = Figure(figsize=(16, 4.6), layout="constrained")
-    FigureCanvasAgg(figure)
+    figure = new_figure(16, 4.6)
     left, right, wide = (figure.add_subplot(1, 3, place) for place in (1, 2, 3))
     common = [r["pattern"] for r in rows if r["layers"] == depths[0]]
     for pattern in common:

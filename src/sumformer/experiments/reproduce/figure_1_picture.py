@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from sumformer.errors import MissingDependencyError
+from sumformer.experiments.report.figure import new_figure
 from sumformer.experiments.reproduce.figure_1 import published_curve
 from sumformer.experiments.reproduce.outcome import Outcome
 
@@ -12,15 +12,9 @@ COLOURS = {"polynomial": "tab:blue", "mlp": "tab:orange"}
 
 
 def draw(outcome: Outcome, path: Path) -> None:
-    try:
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise MissingDependencyError("matplotlib", "the picture of an experiment", "plots") from None
     curves, epochs = outcome.data["curves"], outcome.data["epochs"]
     panels, kinds = (list(dict.fromkeys(c[key] for c in curves)) for key in ("panel", "kind"))
-    figure = Figure(figsize=(5.2 * len(kinds), 3.4 * len(panels)), layout="constrained")
-    FigureCanvasAgg(figure)
+    figure = new_figure(5.2 * len(kinds), 3.4 * len(panels))
     for i, panel in enumerate(panels):
         for j, kind in enumerate(kinds):
             axes = figure.add_subplot(len(panels), len(kinds), i * len(kinds) + j + 1)

@@ -7,24 +7,20 @@ from typing import Any
 
 import numpy as np
 
-from sumformer.errors import MissingDependencyError
+from sumformer.experiments.report.figure import new_figure, require_matplotlib
 from sumformer.experiments.reproduce import published
 from sumformer.experiments.reproduce.outcome import Outcome
 
 
 def draw(outcome: Outcome, path: Path) -> None:
-    try:
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.colors import LogNorm
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise MissingDependencyError("matplotlib", "the picture of an experiment", "plots") from None
+    require_matplotlib()
+    from matplotlib.colors import LogNorm
+
     paper = [[k, d, error] for (k, d), error in published.figure_2().items()]
     panels = {"published": paper, **{name: outcome.data[name] for name in ("plain", "best")}}
     latents = sorted({cell[0] for cell in outcome.data["plain"]})
     dims = sorted({cell[1] for cell in outcome.data["plain"]})
-    figure = Figure(figsize=(4.3 * len(panels), 0.45 * len(latents) + 1.6), layout="constrained")
-    FigureCanvasAgg(figure)
+    figure = new_figure(4.3 * len(panels), 0.45 * len(latents) + 1.6)
     image: Any = None
     for i, (name, cells) in enumerate(panels.items()):
         axes = figure.add_subplot(1, len(panels), i + 1)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import inf
 
+from sumformer.errors import InputError
 from sumformer.nn.layer import check_positive
 
 
@@ -20,3 +22,5 @@ class Member:
 
     def __post_init__(self) -> None:
         check_positive("Member", d=self.d, d_latent=self.d_latent, d_out=self.d_out)
+        if not 0 < self.learning_rate < inf:
+            raise InputError(f"Member: expected a learning rate > 0, got {self.learning_rate}")

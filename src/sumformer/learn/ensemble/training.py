@@ -11,7 +11,7 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from sumformer.errors import ShapeError
+from sumformer.errors import InputError, ShapeError
 from sumformer.learn.ensemble.block import Block
 from sumformer.learn.ensemble.members_over_threads import over_threads, slices
 from sumformer.learn.ensemble.recipe import Recipe
@@ -85,6 +85,13 @@ def _check(ensemble: SumformerEnsemble, X: Tensor, Y: Tensor) -> None:
         raise ShapeError("train", f"X of shape (data sets, N, n, {ensemble.d})", X.shape)
     if Y.shape != (*X.shape[:3], ensemble.d_out):
         raise ShapeError("train", f"Y of shape {(*X.shape[:3], ensemble.d_out)}", Y.shape)
+    if not X.numel():
+        raise ShapeError("train", "X with at least one sequence and one token", X.shape)
+    if not bool(X.isfinite().all() & Y.isfinite().all()):
+        raise InputError("train: expected finite data, got NaN or ∞")
+    for member in ensemble.members:
+        if not 0 <= member.data < len(X):
+            raise InputError(f"train: expected data sets 0 to {len(X) - 1}, as many as there are, got {member}")
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 from sumformer.nn.codes.code import CODES as CODES
 from sumformer.nn.codes.code import Code as Code
+from sumformer.nn.codes.code import check_code as check_code
 from sumformer.nn.codes.code import make_code as make_code
 from sumformer.nn.codes.code import smallest_code as smallest_code
 from sumformer.nn.codes.integer_code import IntegerCode as IntegerCode

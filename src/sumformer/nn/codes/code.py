@@ -6,7 +6,7 @@ from typing import Any, Protocol
 
 from torch import Tensor
 
-from sumformer.errors import InputError
+from sumformer.errors import InputError, RefusedError
 from sumformer.nn.codes.integer_code import IntegerCode
 from sumformer.nn.codes.lane_code import LaneCode
 from sumformer.nn.codes.syndrome_code import SyndromeCode
@@ -34,6 +34,7 @@ class Code(Protocol):
         ...
 
 
+MOST_BITS = 2**20
 CODES = ("integer", "integer n+1", "lanes", "lanes n+1", "syndrome")
 
 
@@ -47,6 +48,17 @@ def make_code(name: str, cells: int, n: int) -> Code:
         return SyndromeCode(cells, n)
     base = n + 1 if name.endswith("n+1") else 1 << n.bit_length()
     return IntegerCode(cells, n, base) if name.startswith("integer") else LaneCode(cells, n, base)
+
+
+def check_code(name: str, cells: int, n: int, exact: bool) -> str:
+    """A code that was asked for by name, where it tells apart what it must and a token's is of a size to be handled."""
+    make_code(name, 1, 1)
+    if name == "syndrome" and not exact:
+        raise RefusedError("a syndrome code is for one number of tokens", ["fix n, as --tokens 8, or take lanes"])
+    if name != "syndrome" and cells * n.bit_length() > MOST_BITS:
+        size = f"code {name}: {cells} cells take more than {MOST_BITS} binary digits a token"
+        raise RefusedError(size, ["a larger ε, or the syndrome code, which takes n − 1 numbers"])
+    return name
 
 
 def smallest_code(cells: int, n: int, exact: bool = True) -> str:

@@ -46,3 +46,13 @@ def refuse_box(box: Box, arithmetic: Arithmetic) -> None:
             f"the box {box} is too large or too small for {arithmetic.name} arithmetic",
             [f"edges up to {most:.1e} and radii from {least:.1e} are taken: rescale the target"],
         )
+
+
+def refuse_overflow(box: Box, arithmetic: Arithmetic) -> None:
+    """Refuse a box whose centre or the reciprocal of whose radius is beyond the numbers of the arithmetic."""
+    if (
+        max(abs(q) for pair in zip(box.centre, box.radius, strict=True) for q in (pair[0], 1 / pair[1]))
+        > arithmetic.huge
+    ):
+        reason = f"centres and reciprocals of radii up to {arithmetic.huge:.1e} are numbers: rescale the target"
+        raise RefusedError(f"the box {box} is too large or too small for {arithmetic.name} arithmetic", [reason])

@@ -34,7 +34,6 @@ class Faithfulness:
     attention_layers: int
     feed_forward_layers: int
     width: int
-    hidden_width: int
     latent_dimension: int
     nonzero: int
     dense: int
@@ -51,13 +50,12 @@ def faithfulness(network: CompiledTransformer | LookUpTransformer) -> Faithfulne
     """Count."""
     faults: list[str] = []
     width = network.read_in.out_features
-    active = hidden = dense = steps = 0
+    active = dense = steps = 0
     for k, block in enumerate(network.blocks):
         faults += [f"block {k}: {why}" for why in _block_faults(block, width)]
         attention, forward = getattr(block, "attention", None), getattr(block, "feed_forward", None)
         active += not isinstance(attention, Zero) and not _is_zero(attention)
         units = int(getattr(forward, "d_hidden", 0))
-        hidden = max(hidden, units)
         steps += units if isinstance(forward, SparseStepFeedForward) else 0
         dense += 2 * width * units + units + width + _attention_size(attention, width)
     if network.read_out.bias is not None or network.read_out.in_features != width:
@@ -73,7 +71,6 @@ def faithfulness(network: CompiledTransformer | LookUpTransformer) -> Faithfulne
         attention_layers=active,
         feed_forward_layers=len(network.blocks),
         width=width,
-        hidden_width=hidden,
         latent_dimension=network.latent_dimension,
         nonzero=sum(int(torch.count_nonzero(p)) for p in tensors),
         dense=dense + sum(p.numel() for part in (network.read_in, network.read_out) for p in part.parameters()),

@@ -11,7 +11,7 @@ from math import ceil, prod
 from sumformer.algebra.rounding import fraction_bounds
 from sumformer.certificates.certificate import ErrorTerm
 from sumformer.errors import DomainError, RefusedError
-from sumformer.nn.codes import make_code, smallest_code
+from sumformer.nn.codes import check_code, make_code, smallest_code
 from sumformer.nn.grid_sumformer import GridSumformer
 from sumformer.targets.lipschitz import LipschitzBound, lipschitz_bound
 from sumformer.targets.opaque import OpaqueTarget
@@ -26,19 +26,26 @@ ACCEPT = 0.9  # of ε: leaves room for a checker whose enclosures are a little w
 QUICK = 256  # boxes of an estimate's Lipschitz constant
 
 
-def grid_route(f: Target | OpaqueTarget, epsilon: float, arithmetic: Arithmetic) -> Built:
-    """The network with as few cells as ε allows, or a refusal that says which ε the budget of cells allows."""
+def grid_route(f: Target | OpaqueTarget, epsilon: float, arithmetic: Arithmetic, code: str | None = None) -> Built:
+    """The network with as few cells as ε allows, or a refusal that says which ε the budget of cells allows.
+
+    `code` is one of `nn.codes.CODES`, else the one with the smallest d' in float64.
+    """
     if isinstance(f, OpaqueTarget):
-        return opaque_route(f, epsilon, arithmetic)
+        return opaque_route(f, epsilon, arithmetic, code)
     refuse_box(f.box, arithmetic)
     refuse_tokens(f.tokens)
     modulus = lipschitz_bound(f, weights=_moves(f))
     rounding = tree_rounding(f, arithmetic)
     cells = _cells(f, modulus, rounding, epsilon)
-    code = smallest_code(prod(cells), f.tokens.maximum, f.tokens.exact)
+    count = (prod(cells), f.tokens.maximum, f.tokens.exact)
+    code = smallest_code(*count) if code is None else check_code(code, *count)
     network = GridSumformer(f.source, f.d, f.tokens.maximum, cells, code, arithmetic.name)
     ratio = max(fill_tables(network, f.box, f.positioned), default=0.0)
     bound = modulus.value * ratio * SLACK
+    if bound + rounding > epsilon * (1 - 1e-9):
+        reason = f"the centres of cells are rounded to {arithmetic.name}, whose numbers are too far apart in this box"
+        raise RefusedError(f"route grid cannot reach ε = {epsilon:g}", [reason])
     room = epsilon * (1 - 1e-9) - bound
     parts = (
         ErrorTerm("modulus of continuity at the cells", "enclosed", bound),
@@ -68,10 +75,8 @@ def grid_estimate(f: Target, epsilon: float, arithmetic: Arithmetic) -> Estimate
         modulus = lipschitz_bound(f, weights=_moves(f), factor=2.0, boxes=QUICK)
         rounding = tree_rounding(f, arithmetic)
         cells = prod(_cells(f, modulus, rounding, epsilon))
-    except RefusedError as refusal:
-        return Estimate(False, str(refusal).replace("\n  - ", "; "), reachable=refusal.reachable)
-    except DomainError as error:
-        return Estimate(False, str(error))
+    except (RefusedError, DomainError) as error:
+        return Estimate.refused(error)
     n = f.tokens.maximum
     size = make_code(smallest_code(cells, n, f.tokens.exact), cells, n).latent_dimension
     reachable = _reachable(f, modulus, rounding)

@@ -129,4 +129,7 @@ class Quotients:
         if not np.isfinite(rounded) or not np.isfinite(own.error).all():
             return np.full(own.error.shape, np.inf)
         moved = rounded + 1.01 * (terms + 6) * self.sizes.ops.u * (value + rounded)
-        return (ratio.abs_upper() * moved + own.error / least_own * (value + rounded + moved)) * INFLATE
+        found = ratio.abs_upper() * moved + own.error / least_own * (value + rounded + moved)
+        if self.sizes.ops.u:
+            found = found + 8 * self.sizes.ops.tiny / (least_own * channel.least)  # a_t V_t may underflow
+        return np.asarray(found * INFLATE)

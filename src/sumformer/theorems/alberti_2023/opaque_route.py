@@ -7,7 +7,7 @@ from math import ceil, prod
 from sumformer.algebra.rounding import fraction_bounds
 from sumformer.certificates.certificate import OF_A_SUMFORMER, ErrorTerm
 from sumformer.errors import RefusedError
-from sumformer.nn.codes import smallest_code
+from sumformer.nn.codes import check_code, smallest_code
 from sumformer.nn.opaque_grid_sumformer import OpaqueGridSumformer
 from sumformer.targets.opaque import OpaqueTarget
 from sumformer.theorems.alberti_2023.arithmetic import Arithmetic
@@ -17,7 +17,7 @@ from sumformer.theorems.built import Built
 ACCEPT = 1 - 2.0**-20
 
 
-def opaque_route(f: OpaqueTarget, epsilon: float, arithmetic: Arithmetic) -> Built:
+def opaque_route(f: OpaqueTarget, epsilon: float, arithmetic: Arithmetic, code: str | None = None) -> Built:
     """Cells whose half side is at most ε/L in every coordinate."""
     refuse_tokens(f.tokens)
     if arithmetic.name != "float64":
@@ -33,7 +33,8 @@ def opaque_route(f: OpaqueTarget, epsilon: float, arithmetic: Arithmetic) -> Bui
         raise RefusedError(
             f"route grid cannot reach ε = {epsilon:g}", [reason, f"reachable here: ε = {reachable:.3g}"], reachable
         )
-    code = smallest_code(prod(cells), f.tokens.maximum, f.tokens.exact)
+    count = (prod(cells), f.tokens.maximum, f.tokens.exact)
+    code = smallest_code(*count) if code is None else check_code(code, *count)
     network = OpaqueGridSumformer(f.name, f.width, f.d, f.tokens.maximum, cells, code, arithmetic.name)
     radius = max(r * h for r, h in zip(fill_tables(network, f.box), half, strict=True)) * (1 + 2.0**-50)
     bound = f.lipschitz * radius * (1 + 2.0**-50)

@@ -69,7 +69,8 @@ class Roundings:
                 weighted += float((column * tau[c, offset : offset + weights.shape[axis]]).sum())
             relative += 1.05 * weighted / max(float(weights.sum()), 1e-300)
             roundings += sum(plan.truncation.matrix().shape) + 2
-        relative += 8 * roundings * self.arithmetic.tiny / scale if scale else float("inf")
+        products = sum(plan.truncation.matrix().size for plan in plans)
+        relative += 8 * (roundings + products) * self.arithmetic.tiny / scale if scale else float("inf")
         if not relative + 1.01 * roundings * self.u <= 1.0:
             return float("inf")
         return expm1((relative + 1.01 * roundings * self.u) * 1.001) * INFLATE

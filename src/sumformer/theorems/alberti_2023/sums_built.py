@@ -63,7 +63,7 @@ def exact_estimate(f: Target, epsilon: float, arithmetic: Arithmetic) -> Estimat
     try:
         polynomial = decompose(f.countless, f.box, "split").polynomial
     except (RefusedError, DomainError) as error:
-        return Estimate(False, str(error).replace("\n  - ", "; "))
+        return Estimate.refused(error)
     return sums_estimate(f, epsilon, arithmetic) if polynomial else Estimate(False, "not a polynomial with sums")
 
 
@@ -72,10 +72,8 @@ def sums_estimate(f: Target, epsilon: float, arithmetic: Arithmetic) -> Estimate
     start = time.perf_counter()
     try:
         result = sums_route(f, epsilon, arithmetic)
-    except RefusedError as refusal:
-        return Estimate(False, str(refusal).replace("\n  - ", "; "), reachable=refusal.reachable)
-    except DomainError as error:
-        return Estimate(False, str(error))
+    except (RefusedError, DomainError) as error:
+        return Estimate.refused(error)
     seconds = time.perf_counter() - start
     terms = sum(int((plan.truncation.coefficients != 0).sum()) for plan in result.plan.kernels.values())
     return Estimate(True, _why(result), result.plan.latent_dimension, terms, seconds, result.split.total)

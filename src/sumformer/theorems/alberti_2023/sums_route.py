@@ -16,7 +16,7 @@ from sumformer.nn.token_sum import levels
 from sumformer.targets import Binary, Node, Reduce, postorder
 from sumformer.targets.domain import Tokens
 from sumformer.targets.target import Target
-from sumformer.theorems.alberti_2023.arithmetic import Arithmetic
+from sumformer.theorems.alberti_2023.arithmetic import Arithmetic, refuse_overflow
 from sumformer.theorems.alberti_2023.cells import Cells
 from sumformer.theorems.alberti_2023.decomposition import Decomposition, decompose
 from sumformer.theorems.alberti_2023.error_bound import ErrorBound
@@ -27,6 +27,7 @@ from sumformer.theorems.alberti_2023.plan import Plan, make_plan
 from sumformer.theorems.alberti_2023.ranges import reduction_ranges
 
 ACCEPT = 0.9  # of ε: leaves room for a checker whose enclosures are a little wider
+MARGIN = 1.05 / ACCEPT  # times a bound that was proved: an ε that is met
 TRIALS = 10
 
 
@@ -58,6 +59,7 @@ class SumsResult:
 
 def sums_route(target: Target, epsilon: float, arithmetic: Arithmetic) -> SumsResult:
     """The smallest network found whose bound is ≤ ε, or a refusal with what is reachable."""
+    refuse_overflow(target.box, arithmetic)
     results: list[SumsResult] = []
     refusals: list[RefusedError | DomainError] = []
     seen: list[Decomposition] = []
@@ -121,20 +123,20 @@ def _search(
         elif best is not None:
             break
         elif room <= 0 or not plan.kernels:
+            least = max(2.5 * split.rounding, MARGIN * split.total)
             raise RefusedError(
                 f"ε = {epsilon:g} is not reachable in {arithmetic.name} arithmetic: rounding alone is "
                 f"{split.rounding:.2g}",
-                [f"reachable here: ε ≈ {2.5 * split.rounding:.2g}", *_advice(arithmetic)],
-                reachable=2.5 * split.rounding,
+                [f"reachable here: ε ≈ {least:.2g}", *_advice(arithmetic)],
+                reachable=least,
             )
         else:
             shrink = 0.8 * room / approximation if approximation < float("inf") else 0.01
             tolerance *= min(max(shrink, 1e-4), 0.7)
     if best is None:
-        reason = f"best bound proved: {reachable:.2g}" if reachable < float("inf") else "no finite bound was proved"
-        raise RefusedError(
-            f"ε = {epsilon:g} was not reached by the sums route", [reason, *_advice(arithmetic)], reachable
-        )
+        met = MARGIN * reachable if reachable < float("inf") else None
+        reason = "no finite bound was proved" if met is None else f"reachable here: ε ≈ {met:.2g}"
+        raise RefusedError(f"ε = {epsilon:g} was not reached by the sums route", [reason, *_advice(arithmetic)], met)
     return best
 
 
@@ -205,14 +207,13 @@ def _refuse_lost_precision(
         if all(low > 0 for low, _ in ranges):
             loss = prod(high / low for low, high in ranges) * roundings * arithmetic.u
             if loss > 2 * epsilon:
+                least = 5 * loss if 5 * loss < 1 else None
+                best = "no useful ε is reachable" if least is None else f"reachable here: ε ≈ {least:.2g} at best"
                 raise RefusedError(
                     f"ε = {epsilon:g} is not reachable in {arithmetic.name} arithmetic: the kernel falls to "
                     f"{prod(low / high for low, high in ranges):.1e} of its largest value and is divided by its sum",
-                    [
-                        f"reachable here: ε ≈ {5 * loss:.2g} at best; a smaller box or a wider kernel",
-                        *_advice(arithmetic),
-                    ],
-                    reachable=5 * loss,
+                    [f"{best}; a smaller box or a wider kernel would help", *_advice(arithmetic)],
+                    reachable=least,
                 )
 
 

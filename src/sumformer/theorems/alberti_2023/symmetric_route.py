@@ -63,7 +63,7 @@ def symmetric_estimate(f: Target, epsilon: float, arithmetic: Arithmetic) -> Est
         refuse_box(f.box, arithmetic)
         degrees = _degrees(f, epsilon)
     except RefusedError as refusal:
-        return Estimate(False, str(refusal).replace("\n  - ", "; "), reachable=refusal.reachable)
+        return Estimate.refused(refusal)
     why = (
         f"analytic; degree {_range(degrees.own)} in the own token, {_range(degrees.others)} in the others, "
         f"{degrees.orbits:,} orbits, of which as few are kept as ε allows"

@@ -53,7 +53,8 @@ class TermSizes:
         spread = self.kernels.mass(term)
         if not largest * self.roundings.n_max * max(mass, 1.0) * max(spread, 1.0) * 2 <= self.ops.huge:
             return float("inf"), float("inf")  # a sum over tokens may overflow
-        rounded = mass * spread * self.roundings.relative(term, channel_error, least * min(spread, 1.0))
+        scale = least * min(spread, 1.0) * min(mass, 1.0)  # of the smallest numbers on the way: p times a feature
+        rounded = mass * spread * self.roundings.relative(term, channel_error, scale)
         return value * INFLATE, rounded * INFLATE
 
     def _storable(self, weight: Fraction) -> bool:

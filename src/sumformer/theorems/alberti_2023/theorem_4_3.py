@@ -13,7 +13,8 @@ from sumformer.gadgets.saw import Prefer
 from sumformer.nn.softmax_attention import SoftmaxAttention
 from sumformer.targets.target import Target
 from sumformer.theorems.alberti_2023.arithmetic import Arithmetic
-from sumformer.theorems.alberti_2023.compile.statement import select, statement
+from sumformer.theorems.alberti_2023.compile.mean_head import MeanHead, select
+from sumformer.theorems.alberti_2023.compile.statement import statement
 from sumformer.theorems.alberti_2023.look_up.statement import look_up_asked, look_up_statement
 from sumformer.theorems.built import Built
 
@@ -34,7 +35,7 @@ def transformer(
     p: float | None = None,
 ) -> Built:
     """The theorem as a program; weights free of n wherever the target is. `activation`, `p`: of route grid."""
-    roundings = f.tokens.maximum + 10
+    head = MeanHead("transformer", mean_head, f.tokens.maximum + 10)
     if look_up_asked(route, activation, p):
-        return look_up_statement(f, epsilon, arithmetic, "transformer", mean_head, roundings, activation, p)
-    return statement(f, epsilon, arithmetic, route, prefer, "transformer", mean_head, roundings, None)
+        return look_up_statement(f, epsilon, arithmetic, head, activation, p)
+    return statement(f, epsilon, arithmetic, route, prefer, head)

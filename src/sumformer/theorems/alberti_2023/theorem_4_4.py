@@ -7,15 +7,18 @@ number of tokens must be known.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import torch
 
-from sumformer.errors import InputError, RefusedError
+from sumformer.errors import RefusedError
 from sumformer.gadgets.saw import Prefer
+from sumformer.nn.layer import check_positive
 from sumformer.nn.linformer_attention import LinformerAttention
 from sumformer.targets.target import Target
 from sumformer.theorems.alberti_2023.arithmetic import Arithmetic
-from sumformer.theorems.alberti_2023.compile.network import Head
-from sumformer.theorems.alberti_2023.compile.statement import select, statement
+from sumformer.theorems.alberti_2023.compile.mean_head import Head, MeanHead, select
+from sumformer.theorems.alberti_2023.compile.statement import statement
 from sumformer.theorems.alberti_2023.look_up.statement import look_up_asked, look_up_statement
 from sumformer.theorems.built import Built
 
@@ -44,15 +47,14 @@ def linformer(
     p: float | None = None,
 ) -> Built:
     """The theorem as a program, for one number of tokens."""
-    if not isinstance(k, int) or isinstance(k, bool) or k < 1:
-        raise InputError(f"linformer: expected a whole number k ≥ 1, got {k!r}")
+    check_positive("linformer", k=k)
     if not f.tokens.exact:
         raise RefusedError(
             "a Linformer's E and F are k×n: the number of tokens must be known",
             [f"say how many there are (--tokens 5); now it is {f.tokens.formula()}"],
         )
     n = f.tokens.maximum
+    head = MeanHead("linformer", mean_head(n, k), n + k + 10, n)
     if look_up_asked(route, activation, p):
-        head, roundings = mean_head(n, k), n + k + 12
-        return look_up_statement(f, epsilon, arithmetic, "linformer", head, roundings, activation, p)
-    return statement(f, epsilon, arithmetic, route, prefer, "linformer", mean_head(n, k), n + k + 10, n)
+        return look_up_statement(f, epsilon, arithmetic, replace(head, roundings=n + k + 12), activation, p)
+    return statement(f, epsilon, arithmetic, route, prefer, head)

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import torch
 
-from sumformer.errors import InputError, RefusedError
+from sumformer.errors import RefusedError
 from sumformer.gadgets.saw import Prefer
+from sumformer.nn.layer import check_positive
 from sumformer.nn.performer_attention import FavorAttention, PerformerAttention
 from sumformer.targets.target import Target
 from sumformer.theorems.alberti_2023.arithmetic import Arithmetic
-from sumformer.theorems.alberti_2023.compile.network import Head
-from sumformer.theorems.alberti_2023.compile.statement import select, statement
+from sumformer.theorems.alberti_2023.compile.mean_head import Head, MeanHead, select
+from sumformer.theorems.alberti_2023.compile.statement import statement
 from sumformer.theorems.alberti_2023.look_up.statement import look_up_asked, look_up_statement
 from sumformer.theorems.built import Built
 
@@ -51,8 +52,7 @@ def performer(
     p: float | None = None,
 ) -> Built:
     """The theorem as a program: the paper's unnormalised head for one n, the normalised one where n is free."""
-    if k < 1:
-        raise InputError(f"performer: expected k ≥ 1, got {k}")
+    check_positive("performer", k=k)
     free = not f.tokens.exact
     normalised = free if normalised is None else normalised
     if free and not normalised:
@@ -61,7 +61,8 @@ def performer(
             [f"say how many tokens there are (--tokens 5); now it is {f.tokens.formula()}; or take normalised=True"],
         )
     n = f.tokens.maximum
-    head, tokens = (mean_head(k), None) if normalised else (sum_head(n, k), n)
+    make, tokens = (mean_head(k), None) if normalised else (sum_head(n, k), n)
+    head = MeanHead("performer", make, n + 4 * k + 20, tokens)
     if look_up_asked(route, activation, p):
-        return look_up_statement(f, epsilon, arithmetic, "performer", head, n + 4 * k + 20, activation, p)
-    return statement(f, epsilon, arithmetic, route, prefer, "performer", head, n + 4 * k + 20, tokens)
+        return look_up_statement(f, epsilon, arithmetic, head, activation, p)
+    return statement(f, epsilon, arithmetic, route, prefer, head)

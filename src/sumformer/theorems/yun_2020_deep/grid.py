@@ -93,5 +93,10 @@ def as_exact(values: Exact | Sequence[Any]) -> Exact:
     return out
 
 
+def in_numbers_of(values: Exact, z: Exact) -> Exact:
+    """`values` as z has its numbers: Python's own, or int64."""
+    return values if z.dtype == object else values.astype(np.int64)
+
+
 def _whole(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)

@@ -33,6 +33,7 @@ RAMP = Fraction(1, 4)
 """The ramps of value layers, which no whole id meets."""
 INT64 = 2**62
 MOST_BITS = 900
+MOST_SCORE_BITS = 1020
 
 
 @dataclass(frozen=True)
@@ -106,6 +107,16 @@ def growth_bits(grid: Grid, contextual: ShiftLayers) -> float:
     return float(log2(start) + sum(log2(1 + int(a) + int(b)) for a, b in contextual.s) + 80)
 
 
+def score_bits(grid: Grid, contextual: ShiftLayers) -> float:
+    """log₂ of a bound on the scores q·k of such inputs: past 2^1024 a softmax is no number.
+
+    Both are ids before the last layer; n q Σu grows to its third power at most on the quantiser's ramps.
+    """
+    start = grid.n * grid.q * sum(grid.u)
+    growth = sum(log2(1 + int(a) + int(b)) for a, b in contextual.s[:-1])
+    return float(2 * (3 * log2(start) + growth) + log2(TEMPERATURE))
+
+
 def clip_rounds(grid: Grid, contextual: ShiftLayers) -> int:
     """How often to cut: z + (low − z) is low up to a rounding of z, so each time 2^50 of the excess is left of 1."""
     return 1 + ceil(growth_bits(grid, contextual) / 50)
@@ -133,7 +144,7 @@ def _scale(ids: Exact, u: Exact, values: np.ndarray[tuple[int, ...], np.dtype[np
     return int(np.floor(min(np.log2(room / reach), 48 - np.log2(largest), 60)))
 
 
-def obstacles(largest: Magnitude, layers: int, bits: float = 0.0) -> list[str]:
+def obstacles(largest: Magnitude, layers: int, bits: float = 0.0, scores: float = 0.0) -> list[str]:
     """Why float64 cannot represent a network whose values get so large, over so many look-up layers.
 
     64·|value| < 2^53: whole numbers, and ReLUs on them, are exact where it matters. 16·layers·|value| < 2^53: on ramps,
@@ -147,6 +158,8 @@ def obstacles(largest: Magnitude, layers: int, bits: float = 0.0) -> list[str]:
         reasons.append(f"{reach}, which float64 does not represent; exact arithmetic does")
     if bits > MOST_BITS:
         reasons.append(f"on ramps, values of up to 2^{bits:.0f} δ cannot be excluded; float64 ends at 2^1024")
+    if scores > MOST_SCORE_BITS:
+        reasons.append(f"on ramps, scores of up to 2^{scores:.0f} cannot be excluded; float64 ends at 2^1024")
     return reasons
 
 
@@ -154,7 +167,8 @@ def deep_network(
     parts: Layers, box: Box, e: Fraction | None, temperature: int = TEMPERATURE, fused: bool = False
 ) -> DeepTransformer:
     """The network in float64: softmax and four ReLUs with quantising ramps e, or for None hardmax and three pieces."""
-    if reasons := obstacles(parts.magnitude, len(parts.look_up), growth_bits(parts.grid, parts.contextual)):
+    bits = (growth_bits(parts.grid, parts.contextual), score_bits(parts.grid, parts.contextual))
+    if reasons := obstacles(parts.magnitude, len(parts.look_up), *bits):
         raise RefusedError("this case is not representable in float64", reasons)
 
     def stack(part: TokenLayers, ramp: Fraction, searched: bool = False) -> TokenStack:

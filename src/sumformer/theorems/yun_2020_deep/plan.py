@@ -10,7 +10,7 @@ from sumformer.theorems.yun_2020_deep.contextual_mapping import contextual_count
 from sumformer.theorems.yun_2020_deep.grid import Grid
 from sumformer.theorems.yun_2020_deep.magnitude import Magnitude, magnitude
 from sumformer.theorems.yun_2020_deep.multisets import Multisets
-from sumformer.theorems.yun_2020_deep.network import growth_bits, obstacles
+from sumformer.theorems.yun_2020_deep.network import growth_bits, obstacles, score_bits
 from sumformer.theorems.yun_2020_deep.quantise import quantise_count
 from sumformer.theorems.yun_2020_deep.shift_layers import ShiftLayers
 from sumformer.theorems.yun_2020_deep.token_layers import TokenLayers
@@ -60,8 +60,8 @@ class Plan:
         reasons = self.too_many(grid)
         if reasons:
             return reasons + obstacles(self.magnitude(grid), LOOK_UPS)
-        bits = growth_bits(grid, self.contextual(grid, grid.d))
-        return obstacles(self.magnitude(grid), value_count(grid), bits)
+        shifts = self.contextual(grid, grid.d)
+        return obstacles(self.magnitude(grid), value_count(grid), growth_bits(grid, shifts), score_bits(grid, shifts))
 
     def reject(self, contextual: ShiftLayers, grid: Grid) -> TokenLayers | None:
         """Inputs without values of their own go to 0; with places every input has them."""

@@ -13,7 +13,7 @@ from fractions import Fraction
 import numpy as np
 
 from sumformer.nn.patterns.pattern import Pattern
-from sumformer.theorems.yun_2020_deep.grid import Exact, as_exact
+from sumformer.theorems.yun_2020_deep.grid import Exact, as_exact, in_numbers_of
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class ShiftLayers:
 
     def states(self, z: Exact) -> Iterator[Exact]:
         """z after each layer."""
-        u, s = (_in(values, z) for values in (self.u, self.s))
+        u, s = (in_numbers_of(values, z) for values in (self.u, self.s))
         lists = self._neighbours(z.shape[1])
         for l in range(len(self)):  # noqa: E741
             ids = z @ u
@@ -52,7 +52,7 @@ class ShiftLayers:
             yield z
 
     def _head(self, l: int, h: int, ids: Exact, high: Exact, low: Exact) -> Exact:  # noqa: E741
-        query = 2 * _in(self.beta, ids)[l, h] * ids - _in(self.b2, ids)[l, h]
+        query = 2 * in_numbers_of(self.beta, ids)[l, h] * ids - in_numbers_of(self.b2, ids)[l, h]
         out = np.where(query > 0, high, low)
         tied = query == 0
         return np.where(tied, _mean(ids), out) if tied.any() else out
@@ -78,10 +78,6 @@ def _mean(ids: Exact) -> Exact:
     if bool((total % n == 0).all()):
         return np.asarray(total // n)
     return np.asarray(np.vectorize(lambda v: Fraction(v) / n, otypes=[object])(total))
-
-
-def _in(values: Exact, z: Exact) -> Exact:
-    return values if z.dtype == object else values.astype(np.int64)
 
 
 def shift_layers(

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from sumformer.theorems.yun_2020_deep.grid import Exact, as_exact
+from sumformer.theorems.yun_2020_deep.grid import Exact, as_exact, in_numbers_of
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class TokenLayers:
 
     def __call__(self, z: Exact) -> Exact:
         """(…, D) → (…, D), in the arithmetic of z: int64, or objects."""
-        w1, w2, a, b = (_in(values, z) for values in (self.w1, self.w2, self.a, self.b))
+        w1, w2, a, b = (in_numbers_of(values, z) for values in (self.w1, self.w2, self.a, self.b))
         c = _breaks(self.c, z)
         for l in range(len(self)):  # noqa: E741
             t = z @ w1[l]
@@ -48,7 +48,7 @@ class TokenLayers:
 
     def fused(self, z: Exact) -> Exact:
         """The same for look-up layers: one form w₁, φ = 0 outside [c₁, c₂), which lies lower for every next layer."""
-        w1, w2, a, b = (_in(values, z) for values in (self.w1, self.w2, self.a, self.b))
+        w1, w2, a, b = (in_numbers_of(values, z) for values in (self.w1, self.w2, self.a, self.b))
         c = _breaks(self.c, z)
         flat = z.reshape(-1, z.shape[-1]).copy()
         last = np.full(len(flat), -1)
@@ -73,10 +73,6 @@ def layers(rows: list[dict[str, Any]]) -> TokenLayers:
 def unit(width: int, place: int) -> list[int]:
     """e_place."""
     return [int(i == place) for i in range(width)]
-
-
-def _in(values: Exact, z: Exact) -> Exact:
-    return values if z.dtype == object else values.astype(np.int64)
 
 
 def _breaks(c: Exact, z: Exact) -> Exact:

@@ -7,7 +7,7 @@ get equal numbers; `nearest` also finds one whose argument differs by little, an
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product as cartesian
@@ -19,7 +19,7 @@ from sumformer.certificates.checker.verification import Unproved
 Monomial = tuple[tuple[int, ...], tuple[tuple[int, int], ...], int]  # α, ((atom, power), …), number of the exponent
 Terms = dict[Monomial, fmpq]
 MAX_WORK = 20_000_000
-NEAR = 1e-6  # arguments that differ by less, relatively, are compared; the difference is paid for
+NEAR = 1e-6  # arguments that differ by less, relatively, are taken for each other; the difference is paid for
 UP = 1 + 1e-14  # covers the few roundings of each bound
 
 
@@ -69,12 +69,12 @@ class Atoms:
         known = self._numbers.get((kind, frozenset(argument.items())))
         if known is not None:
             return known, 0.0
-        limit = NEAR * max(1.0, self.mass(argument))
-        for i in self._kinds.get(kind, ()):
-            distance = self.distance(argument, self.table[i].argument)
-            if distance <= limit:
-                return i, distance
-        return None
+        return self._nearest(argument, {i: self.table[i].argument for i in self._kinds.get(kind, ())})
+
+    def _nearest(self, terms: Terms, known: Mapping[int, Terms]) -> tuple[int, float] | None:
+        distance, i = min(((self.distance(terms, found), i) for i, found in known.items()), default=(math.inf, -1))
+        moving = self.mass({m: c for m, c in terms.items() if m != self.one})
+        return (i, distance) if distance <= NEAR * moving + 2.0**-46 * self.mass(terms) else None
 
     def exponent(self, terms: Terms, near: bool = False) -> tuple[int, float]:
         """The number of an exponent, and the distance to it where a near one may be taken."""
@@ -83,11 +83,9 @@ class Atoms:
         key = ("exponent", frozenset(terms.items()))
         if key in self._numbers:
             return self._numbers[key], 0.0
-        limit = NEAR * max(1.0, self.mass(terms)) if near else 0.0
-        for i in range(1, len(self.exponents)) if near else ():
-            distance = self.distance(terms, self.exponents[i].terms)
-            if distance <= limit:
-                return i, distance
+        known = {i: self.exponents[i].terms for i in range(1, len(self.exponents))} if near else {}
+        if found := self._nearest(terms, known):
+            return found
         constant = float(terms.get(self.one, fmpq(0)))
         high = constant + self.mass({m: c for m, c in terms.items() if m != self.one})
         self._numbers[key] = len(self.exponents)

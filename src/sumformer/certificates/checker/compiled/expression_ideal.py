@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from itertools import product as cartesian
+from math import inf
 
 from sumformer.certificates.checker.arithmetic import Arithmetic
 from sumformer.certificates.checker.axes import most_axes
@@ -21,19 +22,20 @@ from sumformer.certificates.checker.bound import bound
 from sumformer.certificates.checker.cells import Cells, cells_per_axis
 from sumformer.certificates.checker.checking import BUDGETS, token_pieces
 from sumformer.certificates.checker.compiled.atoms import Terms, add, rational, scale
-from sumformer.certificates.checker.compiled.forms import INTERVALS, Element, Forms, between, meet, widened
+from sumformer.certificates.checker.compiled.forms import INTERVALS, Element, Forms, between, widened
 from sumformer.certificates.checker.compiled.ledger import Value
 from sumformer.certificates.checker.compiled.series import Place, Series, reduction_ranges
-from sumformer.certificates.checker.interval import Floats, Interval
+from sumformer.certificates.checker.compiled.written_out import apart, meanings
+from sumformer.certificates.checker.interval import Floats, Interval, meet
 from sumformer.certificates.checker.kernel_error import KernelError
 from sumformer.certificates.checker.network import Network, Reduction, Term
 from sumformer.certificates.checker.proof import Pass, Setting, left_out_mass
 from sumformer.certificates.checker.quotient import shared
-from sumformer.certificates.checker.tree_values import components
+from sumformer.certificates.checker.tree_values import components, reduction_at
 from sumformer.certificates.checker.verification import Unproved
 from sumformer.targets.node import Node
 from sumformer.targets.target import Target
-from sumformer.targets.tree import Binary, Reduce, Slice, Token
+from sumformer.targets.tree import Binary, Reduce, Token
 
 CLOSE = 1e-6
 
@@ -136,7 +138,7 @@ class ExpressionIdeal:
             return None
         out = []
         for c in range(part.width):
-            above, below = (_reduction(side, c if side.width > 1 else 0) for side in (part.left, part.right))
+            above, below = (reduction_at(side, c if side.width > 1 else 0) for side in (part.left, part.right))
             known = next((q for q in self.quotients if (q.above, q.below) == (above, below)), None)
             if known is None:
                 return None
@@ -209,6 +211,8 @@ class ExpressionIdeal:
             return Interval(value.lo.transpose(order), value.hi.transpose(order))
 
         def leaf(part: Node) -> list[Interval] | None:
+            if isinstance(part, Reduce):
+                return [self.ranges[part, c] for c in range(part.width)]
             return p.setting.x if isinstance(part, Token) else None
 
         return cells.full(INTERVALS.div(*(components(t.own, INTERVALS, leaf)[0] for t in (term, under))))
@@ -224,16 +228,21 @@ class ExpressionIdeal:
         c = value.because.get("component")
         if "reduction" not in value.because or not isinstance(c, int):
             return None
-        for reduction in self.net.reductions:
-            if not 0 <= c < len(reduction.components):
-                continue
-            written = self._written(reduction.node, c)
-            distance = self.forms.atoms.distance(found.terms, written.terms)
-            if distance <= CLOSE * max(1.0, found.size):
-                error = found.error + distance + written.error
-                name = self._name((reduction.node, c))
-                return Element(name.terms, error, meet(found.range, widened(name.range, error)))
-        raise Unproved(f"identity: {value.name} is not shown to be a reduction of the Sumformer")
+        near: list[tuple[float, float, Place]] = []
+        for node in (r.node for r in self.net.reductions if 0 <= c < len(r.components)):
+            written = self._written(node, c)
+            near.append((apart(found.terms, written.terms, self._meaning, self.forms.atoms), written.error, (node, c)))
+        distance, lost, place = min(near, key=lambda entry: entry[0], default=(inf, 0.0, None))
+        if place is None or distance > CLOSE * max(1.0, found.size):
+            raise Unproved(f"identity: {value.name} is not shown to be a reduction of the Sumformer")
+        error, name = found.error + distance + lost, self._name(place)
+        return Element(name.terms, error, meet(found.range, widened(name.range, error)))
+
+    @cached_property
+    def _meaning(self) -> dict[int, Terms]:
+        """What the names of the reductions stand for, inner ones first."""
+        places = [(r.node, c) for r in self.net.reductions for c in range(len(r.components))]
+        return meanings([(self._name(place), self._written(*place)) for place in places], self.forms.atoms)
 
     def _written(self, node: Reduce, c: int) -> Element:
         if (node, c) not in self._explicit:
@@ -282,10 +291,3 @@ class ExpressionIdeal:
 
 def _met(found: Element, range: Interval, error: float) -> Element:
     return Element(found.terms, found.error, meet(found.range, widened(range, error)))
-
-
-def _reduction(node: Node, c: int) -> Place | None:
-    while isinstance(node, Slice):
-        arg, c = node.arg, c + node.start
-        node = arg
-    return (node, c) if isinstance(node, Reduce) else None

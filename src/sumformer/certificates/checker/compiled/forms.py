@@ -263,8 +263,3 @@ def slope(fn: str, v: Interval, pad: float) -> float:
     if fn in ("log", "sqrt") and low <= 0:
         raise Unproved(f"identity: an argument of {fn} may not be positive")
     return {"log": 1 / low if low > 0 else math.inf, "sqrt": 0.5 / math.sqrt(max(low, 1e-300))}.get(fn, 1.0) * UP
-
-
-def meet(a: Interval, b: Interval) -> Interval:
-    """Both hold the value."""
-    return Interval(np.maximum(a.lo, b.lo), np.minimum(a.hi, b.hi))

@@ -55,10 +55,11 @@ class Attending(Protocol):
 
 @dataclass(frozen=True)
 class Head:
-    """|head − mean| ≤ relative · max |value|, and the tensors that were read."""
+    """|head − mean| ≤ relative · max |value|, the tensors that were read, and |E X| ≤ mixed · max |X|."""
 
     relative: float
     tensors: frozenset[str]
+    mixed: float = 0.0
 
 
 def read_head(net: Attending, tokens: Tokens) -> Head:
@@ -87,7 +88,7 @@ def read_head(net: Attending, tokens: Tokens) -> Head:
     share = Fraction(1, known) if kind == "PerformerAttention" else Fraction(1)
     drift = _selection(found["W_V"], list(enumerate(net.sources)), share, "W_V")
     drift += _selection(found["W_O"], [(c, i) for i, c in enumerate(net.targets)], Fraction(1), "W_O")
-    extra, roundings = set(), n + 8
+    extra, roundings, mixed = set(), n + 8, 0.0
     if kind == "LinformerAttention":
         if net.tokens is None or data["n_max"] != n:
             raise Unproved("attention: E and F need the number of tokens")
@@ -95,7 +96,7 @@ def read_head(net: Attending, tokens: Tokens) -> Head:
         if not float(np.abs(E).max()) < 1e100:
             raise Unproved("attention: E is not a finite mixture")
         drift += max(_relative(float(v), Fraction(1, n)) for v in (F.min(), F.max()))
-        extra, roundings = {f"{prefix}E", f"{prefix}F"}, n + k + 10
+        extra, roundings, mixed = {f"{prefix}E", f"{prefix}F"}, n + k + 10, 2 * n * float(np.abs(E).max())
     elif kind != "SoftmaxAttention":
         if kind == "PerformerAttention" and net.tokens is None:
             raise Unproved("attention: the unnormalised head needs the number of tokens")
@@ -107,7 +108,7 @@ def read_head(net: Attending, tokens: Tokens) -> Head:
         raise Unproved("attention: more tokens than rounding allows")
     gamma = roundings * U / (1 - roundings * U)
     weights = {f"{prefix}{name}.weight" for name in shapes}
-    return Head((drift + gamma * (1 + drift)) * (1 + 1e-12), frozenset(weights | extra))
+    return Head((drift + gamma * (1 + drift)) * (1 + 1e-12), frozenset(weights | extra), mixed)
 
 
 def _selection(matrix: Floats, places: list[tuple[int, int]], share: Fraction, name: str) -> float:

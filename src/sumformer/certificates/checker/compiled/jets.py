@@ -31,11 +31,7 @@ def jet(g: Node, t: Interval) -> Jet:
     x = Jet(t, Interval(one, one), Interval(zero, zero))
     with np.errstate(all="ignore"):
         found = components(g, JetOperations(), lambda part: [x] if isinstance(part, Token) else None)[0]
-    return Jet(*(_spread(part, t.lo.shape) for part in (found.value, found.first, found.second)))
-
-
-def _spread(v: Interval, shape: tuple[int, ...]) -> Interval:
-    return Interval(np.broadcast_to(v.lo, shape), np.broadcast_to(v.hi, shape))
+    return Jet(*(part.broadcast_to(t.lo.shape) for part in (found.value, found.first, found.second)))
 
 
 class JetOperations:

@@ -14,10 +14,10 @@ from flint import fmpq
 
 from sumformer.certificates.checker.compiled.atoms import UP, Terms, rational
 from sumformer.certificates.checker.compiled.files import Compiled
-from sumformer.certificates.checker.compiled.forms import INTERVALS, Element, Forms, between, meet
+from sumformer.certificates.checker.compiled.forms import INTERVALS, Element, Forms, between
 from sumformer.certificates.checker.compiled.ideal import Ideal
 from sumformer.certificates.checker.compiled.ledger import Functional, Value
-from sumformer.certificates.checker.interval import Interval
+from sumformer.certificates.checker.interval import Interval, meet
 from sumformer.certificates.checker.tree_values import components
 from sumformer.certificates.checker.verification import Unproved
 from sumformer.targets.node import Node

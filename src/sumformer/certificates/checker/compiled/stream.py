@@ -25,6 +25,8 @@ from sumformer.certificates.checker.verification import Unproved
 U = 2.0**-53
 TINY = 1e-290  # more than all underflows of one block
 UP = 1 + 1e-12
+HUGE = 1e300
+LEAST = 2.0**-1022
 
 
 @dataclass
@@ -158,6 +160,8 @@ class Stream:
     def with_attention(self) -> list[Slot]:
         """X + Att(X): the means stand where nothing stood."""
         net, slots = self.net, list(self.slots)
+        if not self.head.mixed * max(slot.size for slot in slots) < HUGE:
+            raise Unproved("attention: E X may overflow, and W_K = 0 times it is no number")
         for i, (source, target) in enumerate(zip(net.sources, net.targets, strict=True)):
             mean, name = self.values[net.mean_names[i]], net.source_names[i]
             here, there = self.slots[target], self.slots[source]
@@ -177,7 +181,8 @@ class Stream:
         x = np.array([slot.size for slot in self.slots])
         hidden = np.bincount(layer.rows_1, np.abs(layer.values_1) * z[layer.columns_1], len(layer.b_1))
         hidden = hidden + np.abs(layer.b_1)
-        first = _gamma(np.bincount(layer.rows_1, minlength=len(layer.b_1)) + 2) * hidden
+        entries = np.bincount(layer.rows_1, minlength=len(layer.b_1)) + 2
+        first = _gamma(entries) * hidden + entries * LEAST  # what underflows meets W_2, which may be large
         counts = np.bincount(layer.rows_2, minlength=len(x))
         absolute = np.abs(layer.values_2)
         carried = np.bincount(layer.rows_2, absolute * first[layer.columns_2], len(x))

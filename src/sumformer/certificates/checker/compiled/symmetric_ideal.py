@@ -11,9 +11,9 @@ from flint import fmpq
 
 from sumformer.certificates.checker.compiled.atoms import Terms, add, rational, scale
 from sumformer.certificates.checker.compiled.expression_ideal import CLOSE
-from sumformer.certificates.checker.compiled.forms import Element, Forms, between, meet, widened
+from sumformer.certificates.checker.compiled.forms import Element, Forms, between, widened
 from sumformer.certificates.checker.compiled.ledger import Value
-from sumformer.certificates.checker.interval import Floats
+from sumformer.certificates.checker.interval import Floats, meet
 from sumformer.certificates.checker.symmetric.checking import proved_maxima
 from sumformer.certificates.checker.symmetric.claims import constant_failures
 from sumformer.certificates.checker.symmetric.dropped import dropped

@@ -1,7 +1,8 @@
 """What any input of the box can become: a crude bound on |z| through all layers, then the range the last stack cuts to.
 
-Heads give mixtures of ids. A token-wise layer adds φ(t)w, bounded by its values at the kinks and its slopes beyond, and
-the rounding of its four units. A cut z ↦ z + R(low − z) − R(z − high) lands in [low, high] up to a rounding of |z|.
+Heads give mixtures of ids, as long as no score q·k overflows: the softmax of ∞ is no number. A token-wise layer adds
+φ(t)w, bounded by its values at the kinks and its slopes beyond, and the rounding of its four units. A cut
+z ↦ z + R(low − z) − R(z − high) lands in [low, high] up to a rounding of |z|.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from sumformer.certificates.checker.deep.files import Attention, Floats, Network
 from sumformer.certificates.checker.verification import Unproved
 
 HUGE = 1e300
+HUGEST_SCORE = 1e308
 
 
 def output_range(network: Network, cells: int) -> tuple[Floats, Floats]:
@@ -39,6 +41,9 @@ def output_range(network: Network, cells: int) -> tuple[Floats, Floats]:
 
 
 def _after_attention(size: Floats, layer: Attention) -> Floats:
+    queries, keys = np.abs(layer.WQ) @ size + np.abs(layer.bQ), np.abs(layer.WK) @ size
+    if not bool((queries * keys < HUGEST_SCORE).all()):
+        raise Unproved("scores of an attention layer may overflow: its softmax is then no number")
     heads = (np.abs(layer.WV) @ size) * (1 + 1e-9)
     return np.asarray((size + np.abs(layer.WO) @ heads) * (1 + 1e-9))
 

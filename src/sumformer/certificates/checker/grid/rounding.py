@@ -14,12 +14,11 @@ import numpy as np
 
 from sumformer.certificates.checker.arithmetic import Arithmetic
 from sumformer.certificates.checker.interval import Interval, IntervalOperations, from_fraction
-from sumformer.certificates.checker.token_values import body_value
+from sumformer.certificates.checker.token_values import body_value, leaf_at
 from sumformer.certificates.checker.tracked import Tracked, TrackedOperations
 from sumformer.certificates.checker.tree_values import components
-from sumformer.targets.node import Node
 from sumformer.targets.target import Target
-from sumformer.targets.tree import Reduce, Token
+from sumformer.targets.tree import Reduce
 from sumformer.targets.walk import reductions
 
 PAIRS = 2**12  # cells of (x, y)
@@ -38,13 +37,8 @@ def rounding(f: Target, name: str) -> float:
     for part in reductions(f.expression):
         known[part] = [_reduced(part, f, ops, e, count) for e in body_value(part, ops, own, other, known)]
 
-    def leaf(part: Node) -> list[Tracked] | None:
-        if isinstance(part, Token):
-            return own
-        return known[part] if isinstance(part, Reduce) else None
-
     worst = 0.0
-    for value in components(f.expression, ops, leaf):
+    for value in components(f.expression, ops, leaf_at(own, None, known)):
         error, size = float(value.error.max()), float(value.value.magnitude.max())
         if a.output is not None:
             u, tiny, huge = a.output

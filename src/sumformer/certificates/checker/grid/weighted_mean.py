@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sumformer.certificates.checker.grid.slope import Slope, SlopeOperations, scaled, times
-from sumformer.certificates.checker.interval import Floats, Interval, IntervalOperations, from_fraction
+from sumformer.certificates.checker.interval import Floats, Interval, IntervalOperations, from_fraction, meet
 from sumformer.certificates.checker.token_values import value_at
 from sumformer.certificates.checker.verification import Unproved
 from sumformer.targets.node import Node
@@ -154,12 +154,12 @@ def _sharper(
         sure = sure & (w.value.lo > 0) & (w.value.hi < np.inf)
     weights = [Interval(np.where(sure, w.value.lo, 1.0), np.where(sure, w.value.hi, 1.0)) for w, _, _ in terms]
     shares = [_share(weights, counts, t) for t in range(len(terms))]
-    q = _both(_hull([a.value for _, _, a in terms], (cells,)), plain.value)
+    q = meet(_hull([a.value for _, _, a in terms], (cells,)), plain.value)
     moved = [ops.add(a, ops.mul(ops.fixed(_REAL.sub(a.value, q)), log)) for _, log, a in terms]
     parts = [scaled(p, g.gradient) for p, g in zip(shares, moved, strict=True)]
     mixed = _REAL.total([_often(count, part) for count, part in zip(counts, parts, strict=True)])
-    together = _both(mixed, _hull([g.gradient for g in moved], (cells, len(ops.weights))))
-    gradient = _both(to_slots(together, parts[len(parts) - slots :], cells), plain.gradient)
+    together = meet(mixed, _hull([g.gradient for g in moved], (cells, len(ops.weights))))
+    gradient = meet(to_slots(together, parts[len(parts) - slots :], cells), plain.gradient)
     lengths = [np.broadcast_to(g.length, (cells,)) for g in moved]
     by_share: Floats = sum((c * times(p.hi, r) for c, p, r in zip(counts, shares, lengths, strict=True)), np.zeros(()))
     length = np.minimum(plain.length, np.fmin(np.max(lengths, axis=0), by_share))
@@ -188,11 +188,6 @@ def _hull(values: list[Interval], shape: tuple[int, ...]) -> Interval:
         for ends in zip(*((v.lo, v.hi) for v in values), strict=True)
     )
     return Interval(low.min(axis=0), high.max(axis=0))
-
-
-def _both(a: Interval, b: Interval) -> Interval:
-    """Of two enclosures of one number."""
-    return Interval(np.maximum(a.lo, b.lo), np.minimum(a.hi, b.hi))
 
 
 def _where(sure: NDArray[np.bool_], a: Interval, b: Interval) -> Interval:

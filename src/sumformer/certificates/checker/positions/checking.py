@@ -78,6 +78,8 @@ def _domain_failures(folder: Path, c: Certificate) -> list[str]:
     box, tokens = read_domain(folder, c)
     if c.d < 2 or not tokens.exact:
         return ["tokens, d: positions need one number of tokens, and a coordinate of their own"]
+    if c.arithmetic != "float64" and tokens.maximum > 2**24:
+        return ["tokens: places beyond 2^24 are no float32 numbers"]
     if (box.lower[-1], box.upper[-1]) != (Fraction(1), Fraction(max(2, tokens.maximum))):
         return [f"box: its last interval should be 1:{max(2, tokens.maximum)}, the positions"]
     return []

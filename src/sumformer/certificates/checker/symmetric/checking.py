@@ -76,7 +76,8 @@ def _prove(f: Target, net: Polynomial, weights: Floats, recorded: Constants, c: 
     second: Dropped = dropped(values, expansion, recorded, net.m)
     third = rounding(net, weights, second.size)
     parts = (first, second.rest + second.moved, third)
-    failures = constant_failures(net, weights, recorded, maxima, second) + share_failures(c, recorded, parts)
+    failures = constant_failures(net, weights, recorded, maxima, second)
+    failures += share_failures(c, recorded, parts, second.rounding)
     return parts, failures + total_failures(c, claims(c), dict(zip(NAMES, parts, strict=True)))
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -16,7 +15,7 @@ from numpy.typing import NDArray
 from sumformer.certificates.certificate import CERTIFICATE_FILE, Certificate
 from sumformer.certificates.checker.files import read_described
 from sumformer.certificates.checker.interval import Floats
-from sumformer.certificates.checker.json_values import fraction, has_keys, integer, items, multi_indices
+from sumformer.certificates.checker.json_values import fraction, has_keys, integer, items, multi_indices, number
 from sumformer.errors import FileFormatError
 
 MAX_DEGREE = 64  # of the interpolation
@@ -120,10 +119,10 @@ def _constants(data: Mapping[str, Any], net: Polynomial) -> Constants:
         has_keys(ellipse, {"variable", "rho", "maximum"})
     if [e["variable"] for e in ellipses] != list(range(k)):
         raise ValueError("ellipses: expected one for each coordinate of x, then of y where there are others")
-    numbers = [float(e[key]) for key in ("rho", "maximum") for e in ellipses]
-    numbers += [float(data[key]) for key in ("remainder", "dropped", "coefficients")]
-    if not all(math.isfinite(v) and v >= 0 for v in numbers):
-        raise ValueError("expected finite numbers ≥ 0")
+    numbers = [number(e[key]) for key in ("rho", "maximum") for e in ellipses]
+    numbers += [number(data[key]) for key in ("remainder", "dropped", "coefficients")]
+    if not all(v >= 0 for v in numbers):
+        raise ValueError("expected numbers ≥ 0")
     grid = None
     if data["grid"] is not None:
         has_keys(data["grid"], {"own", "others", "tau"})

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 
@@ -12,11 +11,11 @@ from sumformer.certificates.checker.chebyshev_grid import nodes
 from sumformer.certificates.checker.interval import Floats, Interval, IntervalOperations, from_fraction
 from sumformer.certificates.checker.symmetric.files import Integers
 from sumformer.certificates.checker.symmetric.orbits import members
-from sumformer.certificates.checker.token_values import ListedIntervals, body_value, fold
+from sumformer.certificates.checker.token_values import ListedIntervals, body_value, fold, leaf_at
 from sumformer.certificates.checker.tree_values import components
 from sumformer.targets.domain import Box
 from sumformer.targets.node import Node
-from sumformer.targets.tree import Reduce, Token
+from sumformer.targets.tree import Reduce
 from sumformer.targets.walk import postorder, reductions
 
 BUFFER = 2**20  # values at a time
@@ -51,7 +50,7 @@ def node_values(expression: Node, box: Box, own: Sequence[int], others: Sequence
             shape = (some.stop - some.start, len(chosen))
             lo, hi = np.broadcast_to(value.lo, shape), np.broadcast_to(value.hi, shape)
             middle[k, some] = lo / 2 + hi / 2
-            error = max(error, float(np.max(hi - lo)))
+            error = max(error, float(np.max((hi - lo) / 2 + 1.01 * 2.0**-53 * np.abs(middle[k, some]))))
     return NodeValues(middle, error * (1 + 1e-9))
 
 
@@ -76,21 +75,11 @@ def _values(expression: Node, own: list[Interval], y: list[Interval], chosen: In
             values += [body_value(part, ops, own, [_pick(v, b) for v in row], known) for b in chosen.T]
         else:
             pairs = (len(own[0].lo), len(row[0].lo[0]))
-            table = [_broadcast(v, pairs) for v in body_value(part, ops, own, row, known)]
+            table = [v.broadcast_to(pairs) for v in body_value(part, ops, own, row, known)]
             values += [[_pick(v, b) for v in table] for b in chosen.T]
         known[part] = fold(part, ops, values)
-    return components(expression, ops, partial(_leaf, own, known))
-
-
-def _leaf(own: list[Interval], known: dict[Reduce, list[Interval]], part: Node) -> list[Interval] | None:
-    if isinstance(part, Token):
-        return own
-    return known[part] if isinstance(part, Reduce) else None
+    return components(expression, ops, leaf_at(own, None, known))
 
 
 def _pick(v: Interval, which: Integers) -> Interval:
     return Interval(v.lo[:, which], v.hi[:, which])
-
-
-def _broadcast(v: Interval, shape: tuple[int, ...]) -> Interval:
-    return Interval(np.broadcast_to(v.lo, shape), np.broadcast_to(v.hi, shape))

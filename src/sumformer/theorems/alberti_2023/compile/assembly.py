@@ -10,10 +10,11 @@ import numpy as np
 
 from sumformer.algebra.rounding import FloatArray
 from sumformer.gadgets.identity import identity
+from sumformer.gadgets.reading import Reading
 from sumformer.gadgets.units import Gadget, Units
 from sumformer.theorems.alberti_2023.compile.budget import Budget, functional_error
 from sumformer.theorems.alberti_2023.compile.layout import Layout
-from sumformer.theorems.alberti_2023.compile.realise import Realised, place, reads
+from sumformer.theorems.alberti_2023.compile.realise import Realised, place, reading
 from sumformer.theorems.alberti_2023.compile.schedule import Schedule
 
 
@@ -125,13 +126,13 @@ class Assembly:
                 continue
             lo, hi = program.range(rest)
             slack = functional_error(rest, self.errors) * (1 + 1e-6) + 1e-12 * max(abs(lo), abs(hi), 1e-290)
-            self._add(identity(reads(rest), rest.offset, lo - slack, {place(v): 1.0}), (v,), (0.0,), block)
+            self._add(identity(reading(rest).within(lo - slack, hi + slack), {place(v): 1.0}), (v,), (0.0,), block)
 
     def _clear(self) -> None:
         for v in sorted(self.layout.cleared):
             value = self.budget.program.values[v]
             lo = value.lo - self.errors[v] * (1 + 1e-6) - 1e-12 * max(value.size, 1e-290)
-            gadget = identity({place(v): 1.0}, 0.0, lo, {place(v): -1.0})
+            gadget = identity(Reading({place(v): 1.0}, lo=lo), {place(v): -1.0})
             self._add(Gadget("clear", gadget.stages, 0.0), (v,), (0.0,), self.s.last_read[v])
 
     # ---- matrices

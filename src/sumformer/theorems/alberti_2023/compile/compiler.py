@@ -31,7 +31,8 @@ from sumformer.theorems.alberti_2023.compile.assembly import Assembly
 from sumformer.theorems.alberti_2023.compile.budget import Budget, area
 from sumformer.theorems.alberti_2023.compile.functional import Functional
 from sumformer.theorems.alberti_2023.compile.layout import lay_out
-from sumformer.theorems.alberti_2023.compile.network import Head, to_network
+from sumformer.theorems.alberti_2023.compile.mean_head import MeanHead
+from sumformer.theorems.alberti_2023.compile.network import to_network
 from sumformer.theorems.alberti_2023.compile.program import Program
 from sumformer.theorems.alberti_2023.compile.realise import Realised, realise
 from sumformer.theorems.alberti_2023.compile.rounding import Rounding
@@ -42,7 +43,7 @@ from sumformer.theorems.alberti_2023.error_bound import ErrorBound
 from sumformer.theorems.alberti_2023.kernel_errors import Switches
 from sumformer.theorems.alberti_2023.sums_built import kernel_constants
 from sumformer.theorems.alberti_2023.sums_route import SumsResult, sums_route, token_pieces
-from sumformer.theorems.built import SLACK
+from sumformer.theorems.built import SLACK, in_one_line
 from sumformer.theorems.routes import by_route
 
 MAX_NONZERO = 12_000_000
@@ -75,14 +76,28 @@ class Parts:
 
 def ideal_of(f: Target, epsilon: float, arithmetic: Arithmetic, prefer: Prefer, route: str | None) -> Ideal:
     """S within a part of ε, as a program: by the route asked for, or by the first that gets there."""
-    if route == "symmetric":
-        return _symmetric(f, epsilon, arithmetic, prefer)
-    try:
-        return _sums(f, epsilon, arithmetic, prefer)
-    except (RefusedError, DomainError):
-        if route is not None or not f.tokens.exact:
-            raise
-        return _symmetric(f, epsilon, arithmetic, prefer)
+    chosen = {"symmetric": ("symmetric",), None: ("sums", "symmetric") if f.tokens.exact else ("sums",)}
+    refusals: dict[str, RefusedError | DomainError] = {}
+    for name in chosen.get(route, ("sums",)):
+        try:
+            return (_symmetric if name == "symmetric" else _sums)(f, epsilon, arithmetic, prefer)
+        except (RefusedError, DomainError) as refusal:
+            refusals[name] = refusal
+    raise _none_to_compile(epsilon, refusals)
+
+
+def _none_to_compile(epsilon: float, refusals: dict[str, RefusedError | DomainError]) -> RefusedError:
+    """S has a part of ε only: what it can reach, the network can within more."""
+    reached = [e.reachable for e in refusals.values() if isinstance(e, RefusedError) and e.reachable is not None]
+    least = min(reached) / APPROXIMATION_SHARE if reached else None
+    return RefusedError(
+        f"no Sumformer can be compiled within ε = {epsilon:g}, of which it may take {APPROXIMATION_SHARE:g}",
+        [
+            *(f"{name}: {in_one_line(refusal)}" for name, refusal in refusals.items()),
+            "a target that is only continuous can be looked up where n is given: route grid",
+        ],
+        least,
+    )
 
 
 def _symmetric(f: Target, epsilon: float, arithmetic: Arithmetic, prefer: Prefer) -> Ideal:
@@ -134,11 +149,9 @@ class Compilation:
     parts: Parts
 
 
-def compile_network(
-    ideal: Ideal, f: Target, allowed: float, head: Head, head_roundings: int, tokens: int | None
-) -> Compilation:
+def compile_network(ideal: Ideal, f: Target, allowed: float, head: MeanHead) -> Compilation:
     """N within `allowed` of S, or a refusal before anything large is made."""
-    budget = Budget(ideal.program, ideal.outputs)
+    budget, asked = Budget(ideal.program, ideal.outputs), allowed
     local = budget.split(allowed)
     _refuse_size(budget, local, allowed)
     rounding = np.zeros_like(local)
@@ -153,7 +166,7 @@ def compile_network(
         s = schedule(budget, realised)
         layout = lay_out(budget, realised, s, f.d)
         assembly = Assembly(budget, realised, s, layout, errors)
-        counted = Rounding(budget, realised, s, layout, assembly, errors, head_roundings)
+        counted = Rounding(budget, realised, s, layout, assembly, errors, head.roundings)
         counted.read_in = [
             float((abs(a) + abs(b)) / r) for a, b, r in zip(f.box.lower, f.box.upper, f.box.radius, strict=True)
         ]
@@ -163,13 +176,11 @@ def compile_network(
         if bool(np.all(budget.errors(actual + found) <= errors)) and rounding.any():
             parts = _parts(budget, actual, head_error, found)
             complete = budget.errors(actual + found)
-            n = ideal.made_for if tokens is None else tokens
-            network = to_network(assembly, realised, f.box, head, ideal.module, complete, n)
+            n = ideal.made_for if head.tokens is None else head.tokens
+            network = to_network(assembly, realised, f.box, head.make, ideal.module, complete, n)
             return Compilation(network.eval().requires_grad_(False), parts)
         rounding = np.maximum(found, 1e-300)
-    raise RefusedError(
-        "rounding was not bounded", ["float64 does not suffice for this target at this ε; a larger one may do"]
-    )
+    raise RefusedError("rounding was not bounded", ["float64 does not suffice for this target at this ε"], 20 * asked)
 
 
 def _actual(realised: Sequence[Realised], count: int) -> FloatArray:
@@ -227,19 +238,22 @@ def estimated_nonzero(budget: Budget, local: FloatArray) -> float:
 
 
 def _refuse_size(budget: Budget, local: FloatArray, allowed: float) -> None:
+    def size_at(factor: float) -> float:
+        return estimated_nonzero(budget, budget.split(allowed * factor))
+
     size = estimated_nonzero(budget, local)
     if size <= MAX_NONZERO:
         return
-    reachable = None
-    for factor in (2, 5, 10, 30, 100, 1e3, 1e4, 1e5):
-        if estimated_nonzero(budget, budget.split(allowed * factor)) <= MAX_NONZERO:
-            reachable = allowed * factor * 2
-            break
-    nearest = [] if reachable is None else [f"cheapest that fits: ε ≈ {reachable:.2g}"]
+    fitting = (factor for factor in (2.0, 5.0, *(10.0**k for k in range(1, 13))) if size_at(factor) <= MAX_NONZERO)
+    factor = next(fitting, None)
     others = [] if budget.program.prefer == "parameters" else ["prefer='parameters' takes fewer weights"]
     raise RefusedError(
-        f"the compiled network would have about {size:.2g} non-zero weights; at most {MAX_NONZERO:.2g} are built, "
+        f"the compiled network would have {_about(size)} non-zero weights; at most {MAX_NONZERO:.2g} are built, "
         f"{MAX_KNOTS:.1g} units for one function",
-        [*nearest, *others],
-        reachable,
+        others,
+        None if factor is None else 2 * factor * allowed,
     )
+
+
+def _about(size: float) -> str:
+    return f"about {size:.2g}" if size < float("inf") else "far too many"

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import torch
 from torch import nn
 
 from sumformer.algebra.rounding import FloatArray
 from sumformer.nn.block import Block
 from sumformer.nn.compiled_transformer import CompiledTransformer
-from sumformer.nn.multi_head import MultiHead
 from sumformer.nn.pretrained import PretrainedModule
 from sumformer.nn.sparse_feed_forward import SparseFeedForward
 from sumformer.nn.zero import Zero
@@ -18,10 +15,8 @@ from sumformer.targets.domain import Box
 from sumformer.theorems.alberti_2023.compile.assembly import Assembly, BlockWeights, Sparse
 from sumformer.theorems.alberti_2023.compile.layout import ONE
 from sumformer.theorems.alberti_2023.compile.ledger import attention_places, ledger_of
+from sumformer.theorems.alberti_2023.compile.mean_head import Head
 from sumformer.theorems.alberti_2023.compile.realise import Realised, place
-
-Head = Callable[[int, list[int], list[int]], MultiHead]
-"""(width of the stream, coordinates of the values, coordinates of the means) → the attention."""
 
 
 def to_network(

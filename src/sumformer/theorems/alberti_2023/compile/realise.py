@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from math import prod
-
-import numpy as np
+from math import inf, prod
 
 from sumformer.algebra.rounding import FloatArray
+from sumformer.gadgets.extremum import positive
 from sumformer.gadgets.function import function
-from sumformer.gadgets.piecewise_linear import PiecewiseLinear
 from sumformer.gadgets.product import product
+from sumformer.gadgets.reading import Reading
 from sumformer.gadgets.square import square
-from sumformer.gadgets.units import Gadget, units_of
+from sumformer.gadgets.units import Gadget
 from sumformer.theorems.alberti_2023.compile.budget import Budget, functional_error, radius
 from sumformer.theorems.alberti_2023.compile.functional import Functional
 from sumformer.theorems.alberti_2023.compile.program import POSITIVE, Program, Value
@@ -35,8 +33,8 @@ def place(v: int) -> str:
     return str(v)
 
 
-def reads(f: Functional) -> Mapping[str, float]:
-    return {place(v): w for v, w in f.terms}
+def reading(f: Functional) -> Reading:
+    return Reading({place(v): w for v, w in f.terms}, f.offset)
 
 
 def realise(budget: Budget, tolerances: FloatArray, errors: FloatArray) -> list[Realised]:
@@ -64,27 +62,26 @@ def _saw(program: Program, v: Value, tolerance: float, errors: FloatArray) -> Re
     for f in v.of:
         lo, hi = program.range(f)
         e = functional_error(f, errors) * (1 + 1e-6) + 1e-13 * max(abs(lo), abs(hi), 1e-280)
-        arguments.append(((reads(f), f.offset), (lo - e, hi + e)))
-    ranges = tuple(r for _, r in arguments)
+        arguments.append(reading(f).within(lo - e, hi + e))
+    ranges = tuple((t.lo, t.hi) for t in arguments)
     if v.is_square:
-        ((r, offset), (lo, hi)) = arguments[0]
-        area = ((hi - lo) / 2) ** 2
-        gadget = square(r, offset, lo, hi, place(v.index), tolerance, program.prefer)
+        (t,) = arguments
+        area = t.radius**2
+        gadget = square(t, place(v.index), tolerance, program.prefer)
     else:
-        (a, a_range), (b, b_range) = arguments
-        area = (a_range[1] - a_range[0]) * (b_range[1] - b_range[0]) / 4
+        a, b = arguments
+        area = a.radius * b.radius
         ideal = prod(radius(program, f) for f in v.of)
         if tolerance >= ideal:  # only the linear part: exact but for (a − a_0)(b − b_0) at the ideal arguments
-            gadget = product(a, b, a_range, b_range, place(v.index), float("inf"), program.prefer)
+            gadget = product(a, b, place(v.index), inf, program.prefer)
             return Realised(gadget, (v.index,), (ideal * (1 + 2.0**-39),), area, ranges)
-        gadget = product(a, b, a_range, b_range, place(v.index), tolerance, program.prefer)
+        gadget = product(a, b, place(v.index), tolerance, program.prefer)
     return Realised(gadget, (v.index,), (gadget.error,), area, ranges)
 
 
 def _positive(program: Program, v: Value) -> Realised:
     f = v.of[0]
-    line = PiecewiseLinear(np.zeros(1), np.ones(1), 0.0)
-    gadget = Gadget("function", ((units_of(reads(f), f.offset, {place(v.index): line}),),), 0.0)
+    gadget = Gadget("function", ((positive(reading(f), place(v.index)),),), 0.0)
     return Realised(gadget, (v.index,), (0.0,), 0.0, (program.range(f),))
 
 
@@ -99,9 +96,10 @@ def _groups(values: list[Value], tolerances: FloatArray) -> list[list[Value]]:
 def _functions(program: Program, f: Functional, values: list[Value], tolerances: FloatArray) -> Realised:
     lo, hi = program.range(f)
     pad = min(v.pad for v in values)
+    t = reading(f).within(lo - pad, hi + pad)
     wanted = {}
     for v in values:
         assert v.expression is not None
         wanted[place(v.index)] = (v.expression, float(tolerances[v.index]))
-    gadget = function(reads(f), f.offset, lo - pad, hi + pad, wanted)
-    return Realised(gadget, tuple(v.index for v in values), gadget.errors, 0.0, ((lo - pad, hi + pad),))
+    gadget = function(t, wanted)
+    return Realised(gadget, tuple(v.index for v in values), gadget.errors, 0.0, ((t.lo, t.hi),))

@@ -14,7 +14,7 @@ from sumformer.nn.block import Block
 from sumformer.nn.look_up_transformer import LookUpTransformer
 from sumformer.nn.zero import Zero
 from sumformer.targets.target import Target
-from sumformer.theorems.alberti_2023.compile.network import Head
+from sumformer.theorems.alberti_2023.compile.mean_head import Head
 from sumformer.theorems.alberti_2023.look_up.staircase import Staircase
 from sumformer.theorems.alberti_2023.look_up.table import Table
 

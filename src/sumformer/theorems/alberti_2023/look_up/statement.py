@@ -19,7 +19,7 @@ from sumformer.nn.look_up_transformer import ACTIVATIONS
 from sumformer.targets.lipschitz import LipschitzBound, lipschitz_bound
 from sumformer.targets.target import Target
 from sumformer.theorems.alberti_2023.arithmetic import Arithmetic
-from sumformer.theorems.alberti_2023.compile.network import Head
+from sumformer.theorems.alberti_2023.compile.mean_head import MeanHead
 from sumformer.theorems.alberti_2023.look_up.network import look_up_network
 from sumformer.theorems.alberti_2023.look_up.plan import ACCEPT, cells_per_axis
 from sumformer.theorems.alberti_2023.look_up.table import Table, make_table
@@ -39,21 +39,14 @@ def look_up_asked(route: str | None, activation: str | None, p: float | None) ->
 
 
 def look_up_statement(
-    f: Target,
-    epsilon: float,
-    arithmetic: Arithmetic,
-    architecture: str,
-    head: Head,
-    roundings: int,
-    activation: str | None,
-    p: float | None,
+    f: Target, epsilon: float, arithmetic: Arithmetic, head: MeanHead, activation: str | None, p: float | None
 ) -> Built:
     """The network with as few cells as ε allows."""
-    activation = _check(f, arithmetic, architecture, activation, p)
+    activation = _check(f, arithmetic, head.architecture, activation, p)
     p = 1.0 if activation == "relu" and p is None else p
     share = 1.0 if p is None else max(1.0, _scale(f, p))
     modulus = lipschitz_bound(f, wrt="all", weights=[fraction_bounds(r)[1] for r in f.box.radius])
-    per_axis = cells_per_axis(f, modulus, epsilon, activation, roundings, share)
+    per_axis = cells_per_axis(f, modulus, epsilon, activation, head.roundings, share)
     table = make_table(f, per_axis)
     terms = _sup_terms(modulus, per_axis, table)
     off = sum(t.bound for t in terms)
@@ -74,14 +67,14 @@ def look_up_statement(
         constants |= {"p": p, "sup_off_ramps": off, "ramp_share": touched, "ramps": ramps}
     _refuse_beyond(epsilon, terms, off, p)
     return Built(
-        network=look_up_network(f, per_axis, table, head, activation, ramps),
+        network=look_up_network(f, per_axis, table, head.make, activation, ramps),
         route="grid",
         why=_why(len(table.keys), per_axis, f.d, p),
         terms=tuple(t for t in terms if t.bound > 0),
         latent_dimension=1,
         constants=constants,
         assumptions=OF_A_COMPILED_NETWORK,
-        architecture=architecture,
+        architecture=head.architecture,
         norm=norm_name(p),
     )
 

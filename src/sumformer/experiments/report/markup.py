@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from html import escape
 
-from sumformer.experiments.construction_report.drawing import Picture
+from sumformer.experiments.report.drawing import Picture
 
 STYLE = """
 :root { color-scheme: light dark; --ink: #1d2228; --soft: #5a636e; --line: #d8dde3; --page: #ffffff; --card: #f5f7f9;

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING, Any
 
-from sumformer.errors import MissingDependencyError
-from sumformer.experiments.construction_report.numbers import decade
+from sumformer.experiments.report.figure import require_matplotlib
+from sumformer.experiments.report.numbers import decade
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -52,14 +52,6 @@ class Picture:
         return f'<figure style="max-width:{self.width + 24}px">{image}{caption}</figure>'
 
 
-def require_matplotlib() -> None:
-    """Refuse before anything is computed if the pictures cannot be drawn."""
-    try:
-        import matplotlib.figure  # noqa: F401
-    except ImportError as error:
-        raise MissingDependencyError("matplotlib", "a report with pictures", "plots") from error
-
-
 @contextmanager
 def look() -> Iterator[None]:
     """Within, figures are drawn alike, whatever the user's own matplotlib settings are."""
@@ -70,14 +62,6 @@ def look() -> Iterator[None]:
         matplotlib.rcdefaults()
         with matplotlib.rc_context(LOOK):
             yield
-
-
-def new_figure(width: float, height: float) -> Figure:
-    """An empty figure of so many inches; no window system and no global state is touched."""
-    require_matplotlib()
-    from matplotlib.figure import Figure
-
-    return Figure(figsize=(width, height), layout="constrained")
 
 
 def picture(figure: Figure, alt: str, caption: str = "") -> Picture:

@@ -10,13 +10,11 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
-from sumformer.cli.comparison import sizes
 from sumformer.errors import DomainError, InputError, RefusedError
-from sumformer.nn.deep_transformer import DeepTransformer
 from sumformer.nn.patterns.pattern import Pattern
 from sumformer.targets.target import Target
-from sumformer.theorems.architectures import ARCHITECTURES
 from sumformer.theorems.construction import Construction, construct
+from sumformer.theorems.counted_sizes import counted_sizes
 from sumformer.theorems.routes import ROUTES
 from sumformer.theorems.yun_2020_deep.formula_sizes import formula_sizes
 from sumformer.theorems.yun_2020_deep.piecewise_constant import volume
@@ -30,19 +28,14 @@ KEYS = ("attention_layers", "feed_forward_layers", "width", "parameters", "large
 
 
 def contestants(f: Target, pattern: Pattern) -> dict[str, Contestant]:
-    """Every construction that this installation has, by name."""
+    """Every construction, by name."""
     n = f.tokens.minimum
-    found: dict[str, Contestant] = {
-        f"sumformer, {route}": partial(_by_supremum, "sumformer", route) for route in ROUTES
+    return {
+        **{f"sumformer, {route}": partial(_by_supremum, "sumformer", route) for route in ROUTES},
+        **{name: partial(_by_supremum, name, None) for name in ("transformer", "linformer", "performer")},
+        "deep-transformer": partial(_by_distance, equivariant_plan(n, f.d), {}),
+        "sparse-transformer": partial(_by_distance, sparse_plan(pattern, n, f.d), {"pattern": pattern}),
     }
-    for name in ARCHITECTURES:
-        if name in ("transformer", "linformer", "performer"):
-            found[name] = partial(_by_supremum, name, None)
-    if "deep-transformer" in ARCHITECTURES:
-        found["deep-transformer"] = partial(_by_distance, equivariant_plan(n, f.d), {})
-    if "sparse-transformer" in ARCHITECTURES:
-        found["sparse-transformer"] = partial(_by_distance, sparse_plan(pattern, n, f.d), {"pattern": pattern})
-    return found
 
 
 def rows(f: Target, epsilons: list[float], p: float, pattern: Pattern) -> Iterator[Row]:
@@ -76,19 +69,6 @@ def _by_distance(plan: Plan, options: dict[str, Any], f: Target, epsilon: float,
 
 
 def _built(made: Construction, note: str) -> Row:
-    counted = sizes(made)
-    network = made.network
-    if isinstance(network, DeepTransformer):
-        counted["attention_layers"], counted["feed_forward_layers"] = (
-            network.attention_layers,
-            network.feed_forward_layers,
-        )
-    return {
-        "how": "built",
-        "note": note,
-        "attention_layers": counted["attention_layers"],
-        "feed_forward_layers": counted["feed_forward_layers"],
-        "width": counted["width"],
-        "parameters": counted["dense"],
-        "largest_weight": counted["largest_weight"],
-    }
+    counted = counted_sizes(made)
+    counted["parameters"] = counted["dense"]
+    return {"how": "built", "note": note, **{key: counted[key] for key in KEYS}}

@@ -1,0 +1,43 @@
+"""How large a construction is, counted from its module: layers, width, parameters, the largest weight."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sumformer.errors import CertificateError
+from sumformer.nn.compiled_transformer import CompiledTransformer
+from sumformer.nn.deep_transformer import DeepTransformer
+from sumformer.nn.look_up_transformer import LookUpTransformer
+from sumformer.theorems.alberti_2023.faithfulness import faithfulness
+from sumformer.theorems.construction import Construction
+
+_COUNTED = ("attention_layers", "feed_forward_layers", "width", "nonzero", "dense", "largest_weight")
+
+
+def attention_layers(made: Construction) -> int | None:
+    """How many are not 0; None where that is not counted."""
+    network = made.network
+    if isinstance(network, CompiledTransformer | LookUpTransformer):
+        return faithfulness(network).attention_layers
+    if isinstance(network, DeepTransformer):
+        return network.attention_layers
+    return 0 if made.certificate.architecture == "sumformer" else None
+
+
+def counted_sizes(made: Construction) -> dict[str, Any]:
+    """By name; a compiled network must be what its theorem speaks of."""
+    network = made.network
+    if isinstance(network, CompiledTransformer | LookUpTransformer):
+        counted = faithfulness(network)
+        if not counted.faithful:
+            raise CertificateError(f"the network is not what the theorem speaks of: {'; '.join(counted.faults)}")
+        return {name: getattr(counted, name) for name in _COUNTED}
+    tensors = list(network.parameters())
+    return {
+        "attention_layers": attention_layers(made) or 0,
+        "feed_forward_layers": network.feed_forward_layers if isinstance(network, DeepTransformer) else None,
+        "width": made.certificate.latent_dimension,
+        "nonzero": sum(int(p.count_nonzero()) for p in tensors),
+        "dense": sum(p.numel() for p in tensors),
+        "largest_weight": max((float(p.abs().max()) for p in tensors if p.numel()), default=None),
+    }
