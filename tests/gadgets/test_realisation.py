@@ -165,3 +165,8 @@ def test_places_are_not_shared():
         beside(one, one)
     with pytest.raises(InputError, match="out twice"):
         then(one, one, ("out",), 1.0)
+
+
+@pytest.mark.filterwarnings("ignore:overflow")
+def test_a_curvature_without_a_bound_is_a_size_too():
+    assert least(ELEMENTARY["log"], replace(A, lo=1e-308, hi=1.0), 1e-290).width >= 2**53

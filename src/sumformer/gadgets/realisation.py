@@ -61,9 +61,12 @@ def realise(
         return found
 
 
+MOST = 2.0**53  # segments, where no number bounds them
+
+
 def least(g: Node, t: Reading, tolerance: float) -> Size:
     """What the shallow realisation takes at least: its fit starts from this many segments and only adds to them."""
-    units = max(1, floor(curvature(g, t.lo, t.hi).knots_at(tolerance)))
+    units = max(1, floor(min(MOST, curvature(g, t.lo, t.hi).knots_at(tolerance))))
     return Size(1, units, units * (len(t.weights) + 1))
 
 
