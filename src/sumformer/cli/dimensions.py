@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Annotated, Any
 
 import typer
@@ -29,14 +30,21 @@ Flat = Annotated[bool, typer.Option("--flat", help="x holds all n tokens one aft
 Markdown = Annotated[bool, typer.Option("--markdown", help="Print a table for the README.")]
 
 
-def rows(dims: tuple[int, ...], sharpness: tuple[int, ...], epsilons: tuple[float, ...]) -> list[dict[str, Any]]:
+def rows(
+    dims: tuple[int, ...],
+    sharpness: tuple[int, ...],
+    epsilons: tuple[float, ...],
+    tell: Callable[[str], object] = len,
+) -> list[dict[str, Any]]:
     """Gaussian attention exp(−s‖x−y‖²): the latent dimension of the certified network, or why there is none."""
-    out = []
+    out: list[dict[str, Any]] = []
+    count = len(dims) * len(sharpness)
     for d in dims:
         for s in sharpness:
             weight = f"exp(-{s}*norm2(x-y))"
             row: dict[str, Any] = {"dim": d, "sharpness": s}
             for epsilon in epsilons:
+                tell(f"row {len(out) + 1} of {count}: d = {d}, s = {s}, ε = {epsilon:g} …")
                 try:
                     built = construct(f"sum({weight}*y)/sum({weight})", epsilon, d=d)
                     row[f"{epsilon:g}"] = built.certificate.latent_dimension
@@ -74,8 +82,8 @@ def dimensions(
         _show(choices, list(choices[0]), heads, markdown, as_json)
         return
     epsilons = (1e-2, 1e-3, 1e-6)
-    with messages.status("constructing …"):
-        table_rows = rows((1, 2, 3, 4), (1, 4, 16, 64), epsilons)
+    with messages.status("constructing …") as status:
+        table_rows = rows((1, 2, 3, 4), (1, 4, 16, 64), epsilons, status.update)
     names = ["dim", "sharpness", *(f"{e:g}" for e in epsilons)]
     heads = ["d", "s in exp(−s‖x−y‖²)", *(f"d' at ε = {e:g}" for e in epsilons)]
     _show(table_rows, names, heads, markdown, as_json)
