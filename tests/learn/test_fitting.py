@@ -135,7 +135,7 @@ def test_a_finished_run_is_not_run_again_and_not_overwritten_by_accident(sets, t
 def test_beginning_anew_leaves_no_certificate_or_report_of_another_network(sets, tmp_path):
     sumformer.construct("x - mean(y)", 0.1).save(tmp_path)
     (tmp_path / "report.html").write_text("of x - mean(y)")
-    with pytest.raises(InputError, match=r"certificate.json, report.html already"):
+    with pytest.raises(InputError, match=r"certificate.json, report.html already: --overwrite replaces it"):
         fit(sets, QUICK, tmp_path)
     fit(sets, replace(QUICK, epochs=1), Folder(tmp_path, overwrite=True))
     assert not (tmp_path / "certificate.json").exists()

@@ -97,3 +97,8 @@ def test_at_least():
     assert Tokens.parse("5").at_least(2) == Tokens.parse("5")
     with pytest.raises(InputError, match="at least 2"):
         Tokens.parse("1").at_least(2)
+
+
+def test_a_number_of_tokens_that_is_too_large_is_told_the_largest():
+    with pytest.raises(InputError, match="1 ≤ n ≤ 1073741824, got 1099511627776"):
+        Tokens.parse("1099511627776")

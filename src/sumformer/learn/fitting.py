@@ -161,7 +161,8 @@ def _open(place: Folder, wanted: Settings, sets: Sets, changes: dict[str, Any]) 
     names = (TRAINING_FILE, CHECKPOINT_FILE, FIT_FILE, CONFIG_FILE, WEIGHTS_FILE, CERTIFICATE_FILE, REPORT_FILE)
     there = [name for name in names if (folder / name).exists()]
     if there and not place.resume and not place.overwrite:
-        raise InputError(f"{folder} holds {', '.join(there)} already: --resume goes on, --overwrite begins anew")
+        ways = "--resume goes on, --overwrite begins anew" if record.exists() else "--overwrite replaces it"
+        raise InputError(f"{folder} holds {', '.join(there)} already: {ways}")
     remove_unfinished(folder)
     remove_saving(folder)
     fingerprint = sets.fingerprint()

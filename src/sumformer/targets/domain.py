@@ -123,7 +123,7 @@ class Tokens:
     @classmethod
     def parse(cls, text: str | int) -> Tokens:
         """Read "3" (exactly 3), "..1000" (up to 1000), "2..1000", "any" (n ≤ 2^30) or "any..5000"."""
-        match = re.fullmatch(r"(any|[0-9]{0,10})(\.\.([0-9]{1,10}))?", str(text).strip())
+        match = re.fullmatch(r"(any|[0-9]{0,30})(\.\.([0-9]{1,30}))?", str(text).strip())
         if match is None or match.group() == "" or isinstance(text, bool):
             raise InputError(f"tokens {text!r}: expected a number as 3, a range as ..1000, or any")
         first, last = match.group(1), match.group(3)
