@@ -35,7 +35,7 @@ class NetworkOperations(TorchOperations):
         return torch.ones_like(v) if result is None else result
 
 
-def as_float(value: Fraction) -> float:
+def as_float(value: Fraction | int) -> float:
     """The nearest float64; beyond its range ±∞, as IEEE arithmetic has it."""
     try:
         return float(value)

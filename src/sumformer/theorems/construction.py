@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from math import comb
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from sumformer.certificates.certificate import CERTIFICATE_FILE, Certificate, sha256
-from sumformer.errors import InputError, RefusedError
+from sumformer.errors import InputError, RefusedError, ShapeError
 from sumformer.nn.inputs import check_tokens, keep_from_attention_mask, zero_padding
 from sumformer.nn.patterns.pattern import Pattern
 from sumformer.nn.positioned import Positioned
@@ -42,6 +42,14 @@ class Construction:
     certificate: Certificate
     seconds: float = 0.0
     passed_over: tuple[str, ...] = ()  # routes that were tried first, and why they were not taken
+    _dtypes: tuple[torch.dtype, ...] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_dtypes", self._stored())
+
+    def _stored(self) -> tuple[torch.dtype, ...]:
+        """The dtype of every number of the network."""
+        return tuple(t.dtype for t in (*self.network.parameters(), *self.network.buffers()))
 
     def __call__(
         self,
@@ -51,7 +59,7 @@ class Construction:
         weights: Tensor | None = None,
         attention_mask: Tensor | None = None,
     ) -> Tensor:
-        """N(X) for tokens inside the box, which is checked; queries X against weighted `sources` where given."""
+        """N(X) for tokens inside the box, which is checked; where given, queries X against `sources`."""
         points = X if sources is None else sources
         for tokens in {id(t): t for t in (X, points)}.values():
             self._check_tokens(tokens, attention_mask if tokens is points else None)
@@ -77,13 +85,19 @@ class Construction:
 
     def _check_count(self, points: Tensor, weights: Tensor | None, attention_mask: Tensor | None) -> None:
         """The number of tokens is one the certificate speaks of, and padding does not deepen the summation tree."""
-        if weights is not None and not bool((weights >= 0).all() & weights.isfinite().all()):
-            raise InputError("construction: expected finite weights ≥ 0 (how often each source counts)")
+        weights = None if weights is None else weights.double()
+        if weights is not None and weights.shape != points.shape[:2]:
+            raise ShapeError("construction", f"weights of shape (batch, n) = {tuple(points.shape[:2])}", weights.shape)
+        if weights is not None and not bool(((weights >= 0) & weights.isfinite() & (weights == weights.floor())).all()):
+            raise InputError(
+                "construction: expected whole numbers ≥ 0 as weights (how often each source counts: the certificate "
+                "is of n tokens); outside it, network.summarise takes any"
+            )
         number = torch.tensor([float(points.shape[1])], dtype=torch.float64)
-        counts = number if weights is None else weights.double().sum(1)
+        counts = number if weights is None else weights.sum(1)
         if attention_mask is not None:
             keep = attention_mask != 0
-            counts = (keep.double() if weights is None else torch.where(keep, weights.double(), 0.0)).sum(1)
+            counts = (keep.double() if weights is None else torch.where(keep, weights, 0.0)).sum(1)
         allowed, group = self.target.tokens, getattr(self.network, "group", None)
         few, many = float(counts.min()), float(counts.max())
         if not allowed.minimum <= few <= many <= allowed.maximum:
@@ -100,6 +114,11 @@ class Construction:
 
     def _check_precision(self, X: Tensor) -> None:
         outside = self.network.outside
+        if self._stored() != self._dtypes:
+            raise InputError(
+                f"the network was converted to another dtype; the certificate is of {self.certificate.arithmetic} "
+                "weights: construct with dtype=…, or call network(X) without one"
+            )
         if X.dtype.itemsize > outside.itemsize:
             raise InputError(
                 f"this construction is certified for {outside} tokens, got {X.dtype}: convert them, x.to({outside})"

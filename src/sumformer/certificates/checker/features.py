@@ -86,9 +86,10 @@ class FeatureRounding:
         """A bound of |V̂_t − V_t| where |b| ≤ size, |b̂ − b| ≤ error on every token (or size 1 and error relative).
 
         V_t = Σ_{α,β} Π_g A_g[α_g, β_g] · T_α(u) · Σ_index w · mean(b T_index(v)), Σ|w| ≤ ‖p‖₁. Relative errors of one
-        summand: T̂ factors Π(1 + τ), b̂, and one γ_k for all roundings on its way: the feature's product (d), the tree,
-        the division by n, the stored weight w (2u), its product and the sum over `width` entries, per kernel the two
-        contractions (x_size + y_size) and the products of x-tables. `own` is the same at the own token alone: no tree.
+        summand: T̂ factors Π(1 + τ), b̂, and one γ_k for all roundings on its way: the feature's product (d), how often
+        the token counts (3: that number, its product, all of them together), the tree, the division by n, the stored
+        weight w (2u), its product and the sum over `width` entries, per kernel the two contractions (x_size + y_size)
+        and the products of x-tables. `own` is the same at the own token alone: no tree.
         Without kernels the constant of p meets only T_0, which in channel 1 is the number 1 itself: it costs the last
         roundings alone.
         """
@@ -96,7 +97,7 @@ class FeatureRounding:
         if not a.u:
             return 0.0
         degrees = [max((gamma[c] for gamma, _ in polynomial), default=0) for c in range(self.net.d)]
-        mass, drift, roundings = 1.0, 0.0, self.net.d + 2 + (0 if own else self.tree_depth()) + 1
+        mass, drift, roundings = 1.0, 0.0, self.net.d + 2 + (0 if own else self.tree_depth() + 3) + 1
         roundings += a.count_roundings(self.tokens)
         used: set[int] = set()
         for g in self.net.products[product].kernels:
@@ -109,7 +110,7 @@ class FeatureRounding:
         for c in set(range(self.net.d)) - used:
             tau = float(self.table_error(c, degrees[c])[-1])
             drift += (mass + drift) * tau
-        width = prod(2 if degree else 1 for degree in degrees) * max(1, len(polynomial))
+        width = max(1, sum(2 ** sum(g > 0 for g in gamma) for gamma, _ in polynomial))  # T_γ T_β has so many parts
         norm = norm_of(polynomial)
         last = width + 4
         gamma = a.gamma(roundings + last)

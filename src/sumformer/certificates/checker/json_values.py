@@ -65,6 +65,13 @@ def pair(value: Any) -> list[Any]:
     return value
 
 
+def same(value: Any, wanted: Any) -> bool:
+    """Equal, and of one type: a network cannot be built with 1.0 or true for 1."""
+    if isinstance(wanted, dict) and isinstance(value, dict):
+        return value.keys() == wanted.keys() and all(same(value[key], item) for key, item in wanted.items())
+    return type(value) is type(wanted) and bool(value == wanted)
+
+
 def has_keys(data: Any, keys: set[str]) -> None:
     if not isinstance(data, dict) or data.keys() != keys:
         raise ValueError(f"expected an object with the keys {', '.join(sorted(keys))}")

@@ -24,6 +24,7 @@ from sumformer.nn.token_head import TokenHead
 from sumformer.nn.vector_embedding import VectorEmbedding
 from sumformer.targets.target import Target
 from sumformer.theorems.built import Built, norm_name
+from sumformer.theorems.integral_norm import root
 from sumformer.theorems.yun_2020_deep.hardmax_to_softmax import TEMPERATURE
 from sumformer.theorems.yun_2020_deep.network import Layers, assemble, deep_network
 from sumformer.theorems.yun_2020_deep.piecewise_constant import (
@@ -62,7 +63,7 @@ def certified(
 def zero_bound(f: Target, n: int, p: float) -> float:
     """d_p(f, 0), from above: from there on the zero network suffices."""
     found = integrals(piecewise_constant(f, n, 1), p, _zero_parts(f, n), equal_cells=True)
-    return float((volume(f, n) * found.whole) ** (1 / p)) * (1 + 1e-6)
+    return root(volume(f, n), found.whole, p) * (1 + 1e-6)
 
 
 def _zero_parts(f: Target, n: int) -> int:
@@ -114,7 +115,7 @@ def _placed(f: Target) -> dict[str, Any]:
 
 def rounding_term(f: Target, n: int, p: float, unit: float) -> float:
     """(V n width)^{1/p} · unit/2: written values are multiples of `unit`."""
-    return float((volume(f, n) * n * f.width) ** (1 / p)) * unit / 2 * (1 + 1e-9)
+    return root(volume(f, n), n * f.width, p) * unit / 2 * (1 + 1e-9)
 
 
 def slop(f: Target, q: int, n: int) -> float:

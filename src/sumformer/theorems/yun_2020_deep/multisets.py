@@ -20,8 +20,13 @@ class Multisets:
     n: int
     count: int
 
-    def __len__(self) -> int:
+    @property
+    def size(self) -> int:
+        """How many there are, which `len` may not be able to say."""
         return comb(self.count + self.n - 1, self.n)
+
+    def __len__(self) -> int:
+        return self.size
 
     @cached_property
     def rows(self) -> Ints:
@@ -51,7 +56,8 @@ class Multisets:
 class Tuples(Multisets):
     """All choices of n cells in order, for functions of sequences: each occurs once."""
 
-    def __len__(self) -> int:
+    @property
+    def size(self) -> int:
         return int(self.count**self.n)
 
     @cached_property

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from sumformer.errors import RefusedError
 from sumformer.nn.deep_transformer import DeepTransformer
+from sumformer.nn.network_operations import as_float
 from sumformer.nn.positions import LearnedPositions
 from sumformer.nn.token_head import TokenHead
 from sumformer.nn.token_stack import TokenStack
@@ -152,9 +153,11 @@ def obstacles(largest: Magnitude, layers: int, bits: float = 0.0, scores: float 
     """
     reasons = []
     if largest.before >= LARGEST_ID:
-        reasons.append(f"ids of {float(largest.before):.2g} δ meet in an attention layer; at most 2^50 may in float64")
+        reasons.append(
+            f"ids of {as_float(largest.before):.2g} δ meet in an attention layer; at most 2^50 may in float64"
+        )
     if 64 * largest.overall >= EXACT or 16 * (layers + 8) * largest.inside >= EXACT:
-        reach = f"values reach {float(largest.overall):.2g} δ over {layers} layers"
+        reach = f"values reach {as_float(largest.overall):.2g} δ over {layers} layers"
         reasons.append(f"{reach}, which float64 does not represent; exact arithmetic does")
     if bits > MOST_BITS:
         reasons.append(f"on ramps, values of up to 2^{bits:.0f} δ cannot be excluded; float64 ends at 2^1024")

@@ -17,10 +17,10 @@ from sumformer.algebra.interval_operations import IntervalOperations
 from sumformer.algebra.rounding import fraction_bounds, up
 from sumformer.targets.target import Target
 from sumformer.theorems.alberti_2023.token_values import token_value
+from sumformer.theorems.integral_norm import SUMMED, powers
 from sumformer.theorems.yun_2020_deep.multisets import Ints, Multisets, Tuples, longest_run
 
 Floats = NDArray[np.float64]
-SUMMED = 1 + 1e-9  # over the rounding of powers and of sums of at most a million terms ≥ 0
 CHUNK = 20_000
 
 
@@ -72,7 +72,7 @@ def integrals(bar: PiecewiseConstant, p: float, s: int, equal_cells: bool) -> In
         apart = up(np.maximum(up(value.hi - centre), up(centre - value.lo)))
         run = longest_run(cells)
         apart_here = np.ones(len(rows), dtype=bool) if equal_cells else run == 1
-        own, zero = ((np.abs(v) ** p).sum((1, 2)) * share for v in (apart, value.abs_upper()))
+        own, zero = (powers(np.abs(v), p).sum((1, 2)) * share for v in (apart, value.abs_upper()))
         sums += [
             own[apart_here].sum(),
             zero[~apart_here & (run == 2)].sum(),
@@ -98,7 +98,7 @@ def table_of(f: Target, n: int, per_axis: int) -> Multisets:
 def parts_per_cell(f: Target, n: int, q: int, budget: int, most: int = 8) -> int:
     """The largest s ≤ `most` for which the multisets of parts are within the budget."""
     s = 1
-    while s < most and len(table_of(f, n, q * (s + 1))) <= budget:
+    while s < most and table_of(f, n, q * (s + 1)).size <= budget:
         s += 1
     return s
 

@@ -47,7 +47,7 @@ class Plan:
 
     def too_many(self, grid: Grid) -> list[str]:
         """Why a network of this δ is not built in any arithmetic; empty where it is."""
-        layers, looked_at = value_count(grid), len(Multisets(grid.n, grid.Q))
+        layers, looked_at = value_count(grid), Multisets(grid.n, grid.Q).size
         reasons = []
         if layers > LOOK_UPS:
             reasons.append(f"{layers} value layers at 1/δ = {grid.q}; at most {LOOK_UPS} are built")

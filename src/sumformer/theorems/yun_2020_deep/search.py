@@ -8,12 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from math import inf
+from math import inf, isfinite
 
 import numpy as np
 
 from sumformer.errors import RefusedError
 from sumformer.targets.target import Target
+from sumformer.theorems.integral_norm import powers, root
 from sumformer.theorems.yun_2020_deep.grid import Grid
 from sumformer.theorems.yun_2020_deep.piecewise_constant import (
     Floats,
@@ -73,6 +74,10 @@ def search(
             progress(f"1/δ = {q}: {choice.bound:.3g}")
         if choice.bound <= goal:
             break
+        if not isfinite(choice.bound):
+            raise RefusedError(
+                f"|f − N|^p leaves float64 for p = {p:g}", ["a smaller p, or a target of a smaller size"]
+            )
         failed = choice
         q = max(q + 1, int(0.9 * q * choice.bound / goal))
     low = 1 if failed is None else failed.grid.q
@@ -95,7 +100,7 @@ def ramps_term(f: Target, choice: Choice, p: float, share: float, reach: Floats 
     n, d = choice.grid.n, choice.grid.d
     reach = ranges(choice) if reach is None else reach
     measure = min(1.0, n * d * share) * (1 + 1e-9)
-    return float((volume(f, n) * measure * n * (reach**p).sum()) ** (1 / p)) * (1 + 1e-9)
+    return root(volume(f, n), measure * n * float(powers(reach, p).sum()), p)
 
 
 def ranges(choice: Choice) -> Floats:
@@ -107,8 +112,8 @@ def ranges(choice: Choice) -> Floats:
 def terms(f: Target, choice: Choice, p: float, reach: Floats | None = None) -> tuple[float, float]:
     """Cells, and tokens in equal cells (two in one cell: f itself; three or more: the range)."""
     size, n = volume(f, choice.grid.n), choice.grid.n
-    together = choice.found.together * n * float(((ranges(choice) if reach is None else reach) ** p).sum())
-    roots = [(size * part) ** (1 / p) * (1 + 1e-9) for part in (choice.found.apart, choice.found.pairs + together)]
+    together = choice.found.together * n * float(powers(ranges(choice) if reach is None else reach, p).sum())
+    roots = [root(size, part, p) for part in (choice.found.apart, choice.found.pairs + together)]
     return roots[0], roots[1]
 
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from sumformer.certificates.checker.compiled.ledger import Entry, Functional, Gadget, Layer, Value
 from sumformer.certificates.checker.files import read_described, read_weights
 from sumformer.certificates.checker.interval import Floats
-from sumformer.certificates.checker.json_values import fraction, has_keys, integer, number
+from sumformer.certificates.checker.json_values import fraction, has_keys, integer, number, same
 from sumformer.targets.parser import parse
 
 Tensors = Mapping[str, NDArray[Any]]
@@ -64,7 +64,7 @@ def _compiled(data: Any, tensors: Tensors) -> Compiled:
     outputs = integer(data["read_out"]["out_features"], 1, 4096)
     for layer, shape, bias in ((data["read_in"], (d, width), True), (data["read_out"], (width, outputs), False)):
         wanted = {"type": "torch.Linear", "in_features": shape[0], "out_features": shape[1], "bias": bias}
-        if layer != wanted:
+        if not same(layer, wanted):
             raise ValueError(f"expected {wanted}, got {layer}")
     if data["blocks"].keys() != {"type", "modules"} or data["blocks"]["type"] != "torch.Sequential":
         raise ValueError("expected a sequence of blocks")
@@ -180,7 +180,7 @@ def _entry(data: Any, width: int, layers: tuple[Layer, ...]) -> Entry:
 def read_layer(data: Any, tensors: Tensors, k: int, width: int) -> Layer:
     has_keys(data, {"type", "d_model", "d_hidden", "nonzero_1", "nonzero_2"})
     hidden = integer(data["d_hidden"], 1, MAX_UNITS)
-    if data["type"] != "SparseFeedForward" or data["d_model"] != width:
+    if data["type"] != "SparseFeedForward" or not same(data["d_model"], width):
         raise ValueError(f"block {k}: expected a SparseFeedForward of the stream's width")
     prefix = f"blocks.{k}.feed_forward."
     parts = [

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from sumformer.certificates.checker.compiled.files import tensor
 from sumformer.certificates.checker.interval import Floats
+from sumformer.certificates.checker.json_values import same
 from sumformer.certificates.checker.verification import Unproved
 from sumformer.targets.domain import Tokens
 
@@ -67,7 +68,7 @@ def read_head(net: Attending, tokens: Tokens) -> Head:
     data, kind = net.attention, net.attention.get("type")
     if kind not in _SETTINGS or data.keys() != _SETTINGS[kind] | {"type", "d_model"}:
         raise Unproved(f"attention: unknown or with unknown settings: {kind}")
-    if data["d_model"] != net.width or data["nhead"] != 1 or data.get("query_bias", False) is not False:
+    if not same(data["d_model"], net.width) or not same(data["nhead"], 1) or data.get("query_bias", False) is not False:
         raise Unproved("attention: expected one head over the stream, without biases")
     if data.get("normaliser", {"type": "Softmax"}) != {"type": "Softmax"} or not isinstance(
         data.get("scale", True), bool

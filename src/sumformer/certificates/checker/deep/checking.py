@@ -35,6 +35,7 @@ from sumformer.certificates.checker.deep.quantiser import Quantiser, read_quanti
 from sumformer.certificates.checker.deep.read_out import output_range
 from sumformer.certificates.checker.deep.simulation import simulate
 from sumformer.certificates.checker.files import read_certificate, read_weights
+from sumformer.certificates.checker.integral_norm import SUMMED, powers, root, volume_above
 from sumformer.certificates.checker.saved_target import read_target
 from sumformer.certificates.checker.verdict import finite_sum, hash_failures, proving, term_failures, verdict
 from sumformer.certificates.checker.verification import Unproved, Verification
@@ -43,7 +44,6 @@ from sumformer.targets.target import Target
 
 Booleans = NDArray[np.bool_]
 MOST_ROWS = 400_000
-SUMMED = 1 + 1e-9
 
 
 def check(directory: str | Path) -> Verification:
@@ -72,7 +72,7 @@ def _target(folder: Path, c: Certificate) -> Target:
 def _parts(c: Certificate, f: Target, network: Network) -> tuple[dict[str, float], list[str]]:
     """The terms of the bound, and what is wrong with the recorded constants."""
     q, s, p = (whole(c, "cells", least=0), whole(c, "parts"), power(c))
-    volume = float(f.input_box.volume**network.n) * SUMMED
+    volume = volume_above(f.input_box.volume**network.n)
     if not network.layers:
         return {ZERO: _zero(f, network, s, p, volume)}, constant_failures(c, network, None)
     quantiser = read_quantiser(network, f.input_box, q)
@@ -82,9 +82,8 @@ def _parts(c: Certificate, f: Target, network: Network) -> tuple[dict[str, float
     if quantiser.places is not None:  # every choice of cells has values of its own
         apart, equal = apart + equal, 0.0
     measure = min(1.0, network.n * network.d * quantiser.share)
-    ramps = volume * measure * network.n * float((reach**p).sum())
-    roots = [(volume * part * SUMMED) ** (1 / p) * SUMMED for part in (apart, equal)]
-    found = (*roots, float(ramps ** (1 / p)) * SUMMED)
+    ramps = measure * network.n * float(powers(reach, p).sum())
+    found = [root(volume, part, p) * SUMMED for part in (apart, equal, ramps)]
     return dict(zip(NAMES, found, strict=True)), constant_failures(c, network, quantiser)
 
 
@@ -106,17 +105,17 @@ def _written(network: Network, quantiser: Quantiser, listed: bool) -> tuple[Ints
         return rows, state.z @ network.head.T, state.sure
     every = _choices(count, n, True)
     state = simulate(network, _start(network, quantiser, every), 1)
-    values, powers = state.z @ network.head.T, count ** np.arange(n - 1, -1, -1)
+    values, radix = state.z @ network.head.T, count ** np.arange(n - 1, -1, -1)
     if listed:
         return every, values, state.sure
     order = np.argsort(every, axis=1, kind="stable")
-    home = np.take_along_axis(every, order, 1) @ powers
+    home = np.take_along_axis(every, order, 1) @ radix
     sorted_values = values[home]
     if not bool((np.take_along_axis(values, order[:, :, None], 1) == sorted_values).all()):
         raise Unproved("the network's values depend on the order of the tokens, the target's do not")
     sure = np.ones(len(every), dtype=np.bool_)
     np.logical_and.at(sure, home, state.sure)
-    at = rows @ powers
+    at = rows @ radix
     return rows, values[at], sure[at]
 
 
@@ -144,15 +143,15 @@ def _integrals(
     rows = _choices(fine**d, n, f.positioned)
     low, high = on_cells(f, rows, fine)
     coarse = sum(((rows // fine**i) % fine) // s * q**i for i in range(d))
-    powers = (q**d) ** np.arange(n - 1, -1, -1)
+    radix = (q**d) ** np.arange(n - 1, -1, -1)
     order = np.argsort(np.zeros_like(coarse) if f.positioned else coarse, axis=1, kind="stable")
-    row = np.searchsorted(cells @ powers, np.take_along_axis(np.asarray(coarse), order, 1) @ powers)
+    row = np.searchsorted(cells @ radix, np.take_along_axis(np.asarray(coarse), order, 1) @ radix)
     written = np.take_along_axis(values[row], np.argsort(order, axis=1)[:, :, None], 1)
     gap = np.maximum(high - written, written - low)
     reach = np.maximum(high.max((0, 1)) - ends[0], ends[1] - low.min((0, 1))) * SUMMED
     gap = np.where(sure[row][:, None, None], np.nextafter(gap, np.inf), reach)
     weight = _orders(rows, f.positioned) / float(fine) ** (d * n)
-    sums = (np.maximum(gap, 0.0) ** p).sum((1, 2)) * weight
+    sums = powers(np.maximum(gap, 0.0), p).sum((1, 2)) * weight
     equal = (np.diff(np.sort(np.asarray(coarse), axis=1), axis=1) == 0).any(1)
     return float(sums[~equal].sum()) * SUMMED, float(sums[equal].sum()) * SUMMED, np.asarray(reach)
 
@@ -164,8 +163,8 @@ def _zero(f: Target, network: Network, s: int, p: float, volume: float) -> float
     d, n = f.input_box.d, network.n
     rows = _choices(s**d, n, f.positioned)
     low, high = on_cells(f, rows, s)
-    powers = (np.maximum(np.abs(low), np.abs(high)) ** p).sum((1, 2)) * _orders(rows, f.positioned)
-    return float((powers.sum() / float(s) ** (d * n) * volume * SUMMED) ** (1 / p)) * SUMMED
+    sums = powers(np.maximum(np.abs(low), np.abs(high)), p).sum((1, 2)) * _orders(rows, f.positioned)
+    return root(volume, float(sums.sum()) / float(s) ** (d * n) * SUMMED, p)
 
 
 def _choices(count: int, n: int, listed: bool) -> Ints:

@@ -43,6 +43,8 @@ def field_failures(c: Certificate, f: Target, network: Network) -> list[str]:
         out.append("arithmetic, latent_dimension: not those of the network")
     if c.norm.startswith("d_") is False or c.norm[2:] not in (repr(power(c)), repr(power(c)).removesuffix(".0")):
         out.append(f"norm: {c.norm!r} is not d_p for the recorded p")
+    if c.constants.get("positions", True) is not True:
+        out.append("constants: positions is recorded, but not as true")
     theorems = _theorems(c, f, network)
     theorem = c.constants.get("theorem")
     if theorem not in theorems:

@@ -1,4 +1,4 @@
-"""A W ᵀ + b in float64, and where it is exact: all numbers are multiples of a grain g, and Σ |a w| + |b| < 2^53 g.
+"""A W ᵀ + b in float64, and where it is exact: all products are multiples of a grain g, and Σ |a w| + |b| < 2^53 g.
 
 Then every product and every partial sum is a float64, in any order and with or without fused operations: what numpy
 computes here is what the network computes there.
@@ -11,27 +11,37 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 U = 2.0**-53
+ZEROS = 2.0**400
 
 
 def grain(values: Floats) -> float:
-    """The largest power of two that divides all of them; 2^600 for zeros."""
-    found = values[values != 0]
-    if not len(found):
-        return 2.0**600
-    mantissa, exponent = np.frexp(found)
+    """The largest power of two that divides all of them; 2^400 for zeros."""
+    return float(_lowest(values).min(initial=ZEROS))
+
+
+def _lowest(values: Floats) -> Floats:
+    """The largest power of two that divides each."""
+    mantissa, exponent = np.frexp(values)
     whole = np.ldexp(mantissa, 53).astype(np.int64)
-    lowest = (whole & -whole).astype(np.float64)
-    return float(np.ldexp(lowest, exponent - 53).min())
+    lowest: Floats = np.ldexp((whole & -whole).astype(np.float64), exponent - 53)
+    return np.where(values == 0, ZEROS, lowest)
+
+
+def _columns(values: Floats) -> Floats:
+    """(…, m) → (m,), the grain of each column."""
+    out: Floats = _lowest(values.reshape(-1, values.shape[-1])).min(0, initial=ZEROS)
+    return out
 
 
 def affine(a: Floats, w: Floats, b: Floats | None = None) -> tuple[Floats, Floats, Floats]:
     """(…, m), (k, m) → the value (…, k), a bound of its error, 0 where exact, and Σ|a w| + |b|.
 
-    (8 + m)u Σ covers any order of the m summands. 2^52 for 2^53: the sum of sizes is itself rounded.
+    Products with column c are multiples of its grain in a times that in w. (8 + m)u Σ covers any order of the m
+    summands. 2^52 for 2^53: the sum of sizes is itself rounded.
     """
     value = a @ w.T + (0.0 if b is None else b)
     mass = np.abs(a) @ np.abs(w).T + (0.0 if b is None else np.abs(b))
-    step = grain(a) * grain(w)
+    step = float((_columns(a) * _columns(w)).min(initial=ZEROS))
     step = step if b is None else min(step, grain(b))
     error = np.where(mass <= 2.0**52 * step, 0.0, (8 + a.shape[-1]) * U * mass)
     return value, error, mass

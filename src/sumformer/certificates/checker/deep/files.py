@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from sumformer.certificates.checker.deep.connections import connections
 from sumformer.certificates.checker.files import WEIGHTS_FILE, read_described
-from sumformer.certificates.checker.json_values import has_keys, integer
+from sumformer.certificates.checker.json_values import has_keys, integer, same
 from sumformer.errors import FileFormatError
 
 Floats = NDArray[np.float64]
@@ -82,7 +82,7 @@ def _network(data: Any, left: dict[str, NDArray[Any]]) -> Network:
     d, width = integer(entry["d_in"], 1, 28), integer(entry["d_model"], 1, 4096)
     embedding = _take(left, "embedding.map.weight", (width, d)), _take(left, "embedding.map.bias", (width,))
     outputs = integer(head["d_out"], 1, 4096)
-    if head["d_model"] != width:
+    if not same(head["d_model"], width):
         raise ValueError("the head does not have the width of the tokens")
     places = None
     if data["positions"] is not None:
@@ -103,7 +103,7 @@ def _layer(data: Any, name: str, n: int, width: int, left: dict[str, NDArray[Any
     if data["type"] == "ReluStack":
         has_keys(data, {"type", "d_model", "d_hidden", "layers", "fused"})
         count, r = integer(data["layers"], 1, MAX_LAYERS), integer(data["d_hidden"], 1, 4)
-        if data["d_model"] != width:
+        if not same(data["d_model"], width):
             raise ValueError(f"{name} has another width")
         shapes = {"W_1": (count, r, width), "b_1": (count, r), "W_2": (count, width, r)}
         stack = Stack(*(_take(left, f"{name}.{key}", shape) for key, shape in shapes.items()))
@@ -148,5 +148,5 @@ def _take(left: dict[str, NDArray[Any]], name: str, shape: tuple[int, ...]) -> F
 
 def _expect(data: Any, **wanted: Any) -> None:
     for key, value in wanted.items():
-        if data[key] != value:
+        if not same(data[key], value):
             raise ValueError(f"expected {key} = {value!r}, got {data[key]!r}")

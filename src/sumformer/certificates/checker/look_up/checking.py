@@ -22,6 +22,7 @@ from sumformer.certificates.certificate import Certificate
 from sumformer.certificates.checker.compiled.head import read_head
 from sumformer.certificates.checker.files import read_certificate, read_weights
 from sumformer.certificates.checker.grid.modulus import Modulus
+from sumformer.certificates.checker.integral_norm import SUMMED, powers, root, volume_above
 from sumformer.certificates.checker.interval import Floats, Interval, from_fraction
 from sumformer.certificates.checker.look_up.claims import (
     KINDS,
@@ -50,7 +51,6 @@ from sumformer.targets.target import Target
 U = 2.0**-53
 GOAL = 1.02  # of the recorded constant
 MOST_ENTRIES = 2**20
-SUMMED = 1 + 1e-9
 Parts = tuple[float, float, float]
 
 
@@ -153,10 +153,11 @@ def _reach(table: Staircase, off: float) -> Floats:
 
 def _in_d_p(p: float, f: Target, off: tuple[float, float], reach: Floats, cells: Cells) -> Parts:
     n = f.tokens.maximum
-    size = float(f.box.volume**n) * SUMMED
-    scale = (size * n * f.width) ** (1 / p) * SUMMED
-    on = size * float(cells.ramp_share(n)) * n * float((reach**p).sum()) * SUMMED
-    return off[0] * scale, off[1] * scale, on ** (1 / p) * SUMMED
+    volume = volume_above(f.box.volume**n)
+    scale = root(volume, n * f.width, p)
+    on = float(cells.ramp_share(n)) * n * float(powers(reach, p).sum())
+    modulus, gap = (math.nextafter(part * scale, math.inf) for part in off)
+    return modulus, gap, root(volume, on, p) * SUMMED
 
 
 def _compared(c: Certificate, parts: Parts, failures: list[str]) -> tuple[Parts, list[str]]:

@@ -7,6 +7,7 @@ from fractions import Fraction
 
 from sumformer.certificates.certificate import OF_A_COMPILED_NETWORK, Certificate
 from sumformer.certificates.checker.compiled.head import ARCHITECTURES
+from sumformer.certificates.checker.integral_norm import root, volume_above
 from sumformer.certificates.checker.look_up.files import Network
 from sumformer.certificates.checker.look_up.grid import Cells
 from sumformer.certificates.checker.verdict import assumption_failures, claims, key_failures
@@ -15,6 +16,7 @@ from sumformer.targets.target import Target
 NAMES = ("modulus of continuity at the cells", "rounding", "ramps")
 KINDS = dict(zip(NAMES, ("enclosed", "rounding", "proved"), strict=True))
 _KEYS = {"activation", "cells", "entries", "code", "lipschitz"}
+TINY = 1e-300  # rounded up from 0; the bound does not use these
 _RELU = {"p", "sup_off_ramps", "ramp_share", "ramps"}
 
 
@@ -62,14 +64,15 @@ def constant_failures(c: Certificate, f: Target, net: Network, cells: Cells, ent
 def _sup_failures(c: Certificate, f: Target, cells: Cells) -> list[str]:
     """The terms, times (V n width)^{1/p} in d_p, follow from lipschitz; with rounding they are sup_off_ramps."""
     out, claimed, p = [], claims(c), number(c, "p", math.inf)
-    scale = 1.0 if c.norm == "sup" else (float(f.box.volume**f.tokens.maximum) * f.tokens.maximum * f.width) ** (1 / p)
+    n = f.tokens.maximum
+    scale = 1.0 if c.norm == "sup" else root(volume_above(f.box.volume**n), n * f.width, p)
     term = claimed.get(NAMES[0], 0.0)
     ratio = max(r / h for r, h in zip(cells.radii(), f.box.radius, strict=True))
     modulus = number(c, "lipschitz") * float(ratio) * scale
-    if not modulus * (1 - 1e-6) <= term <= 1.2 * modulus:
+    if not modulus * (1 - 1e-6) <= term <= 1.2 * modulus + TINY:
         out.append(f"term {NAMES[0]!r}: {term:.6g} is claimed, its constants say {modulus:.6g}")
     off = number(c, "sup_off_ramps", 0.0) * scale
-    if c.norm != "sup" and not abs(off - term - claimed.get(NAMES[1], 0.0)) <= 1e-6 * off:
+    if c.norm != "sup" and not abs(off - term - claimed.get(NAMES[1], 0.0)) <= 1e-6 * off + TINY:
         out.append("constants: sup_off_ramps is not what the terms say")
     return out
 

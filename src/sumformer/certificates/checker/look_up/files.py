@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sumformer.certificates.checker.compiled.files import check_block, read_layer, tensor
 from sumformer.certificates.checker.compiled.ledger import Layer
 from sumformer.certificates.checker.files import read_described
-from sumformer.certificates.checker.json_values import has_keys, integer, items
+from sumformer.certificates.checker.json_values import has_keys, integer, items, same
 
 LAYERS = {"step": "SparseStepFeedForward", "relu": "SparseFeedForward"}
 _KEYS = {"type", "read_in", "blocks", "read_out", "n", "layout", "activation", "arithmetic"}
@@ -71,8 +71,9 @@ def _network(data: Any, tensors: dict[str, NDArray[Any]]) -> Network:
     if not (1 <= d <= 28 and all(0 <= c < width for c in named)):
         raise ValueError("a coordinate lies outside the stream")
     for layer, shape, bias in ((data["read_in"], (d, width), True), (data["read_out"], (width, len(out)), False)):
-        if layer != {"type": "torch.Linear", "in_features": shape[0], "out_features": shape[1], "bias": bias}:
-            raise ValueError(f"expected a linear map {shape}, got {layer}")
+        wanted = {"type": "torch.Linear", "in_features": shape[0], "out_features": shape[1], "bias": bias}
+        if not same(layer, wanted):
+            raise ValueError(f"expected {wanted}, got {layer}")
     _copies(tensors, d, width, out)
     each = 1 if activation == "step" else 2
     blocks = items(data["blocks"]["modules"])

@@ -9,7 +9,7 @@ relu   N is continuous, so this holds off the ramps only; over all inputs, with 
 from __future__ import annotations
 
 from fractions import Fraction
-from math import inf
+from math import inf, nextafter
 from typing import Any
 
 from sumformer.algebra.rounding import FloatArray, fraction_bounds
@@ -24,10 +24,10 @@ from sumformer.theorems.alberti_2023.look_up.network import look_up_network
 from sumformer.theorems.alberti_2023.look_up.plan import ACCEPT, cells_per_axis
 from sumformer.theorems.alberti_2023.look_up.table import Table, make_table
 from sumformer.theorems.built import ROUNDING_SLACK, SLACK, Built, norm_name
+from sumformer.theorems.integral_norm import SUMMED, powers, root
 
 RAMPS = 0.04  # of ε
 LEAST_RAMP = 2.0**-45  # of a side
-SUMMED = 1 + 1e-9
 LEAST = 1e-300  # enclosures of 0 have a width
 
 
@@ -62,7 +62,7 @@ def look_up_statement(
     if p is not None:
         scale, reach = _scale(f, p), _reach(table, off)
         ramps, touched = _ramps(f, per_axis, p, epsilon, reach)
-        terms = [ErrorTerm(t.name, t.kind, t.bound * scale * SUMMED) for t in terms]
+        terms = [ErrorTerm(t.name, t.kind, nextafter(t.bound * scale * SUMMED, inf)) for t in terms]
         terms.append(ErrorTerm("ramps", "proved", _ramp_term(f, touched, p, reach)))
         constants |= {"p": p, "sup_off_ramps": off, "ramp_share": touched, "ramps": ramps}
     _refuse_beyond(epsilon, terms, off, p)
@@ -131,14 +131,10 @@ def _volume(f: Target) -> float:
 
 def _scale(f: Target, p: float) -> float:
     """(V n width)^{1/p}: d_p of a difference that is 1 everywhere."""
-    scale = _root(_volume(f) * f.tokens.maximum * f.width, p)
+    scale = root(_volume(f), f.tokens.maximum * f.width, p)
     if not scale < 2.0**900:
         raise RefusedError("d_p over a domain of this volume leaves float64", ["activation='step' has the sup norm"])
     return scale
-
-
-def _root(value: float, p: float) -> float:
-    return float(value ** (1 / p)) * SUMMED
 
 
 def _reach(table: Table, off: float) -> FloatArray:
@@ -162,7 +158,7 @@ def _ramps(f: Target, per_axis: int, p: float, epsilon: float, reach: FloatArray
 
 
 def _ramp_term(f: Target, touched: float, p: float, reach: FloatArray) -> float:
-    return _root(_volume(f) * touched * f.tokens.maximum * float((reach**p).sum()), p)
+    return root(_volume(f), touched * f.tokens.maximum * float(powers(reach, p).sum()), p)
 
 
 def _power_below(value: float) -> float:
