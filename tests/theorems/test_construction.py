@@ -230,3 +230,10 @@ def test_what_route_sums_says_is_reachable_is(epsilon):
     reachable = refusal.value.reachable
     assert reachable is not None
     assert sumformer.construct(GAUSS, reachable, d=1).certificate.total <= reachable
+
+
+@pytest.mark.parametrize("given", ["weights", "attention_mask", None])
+def test_an_empty_batch_stays_empty(given):
+    c = sumformer.construct("x - mean(y)", 1e-6, d=1)
+    X = torch.rand(0, 4, 1, dtype=torch.float64)
+    assert c(X, **({} if given is None else {given: torch.ones(0, 4, dtype=torch.long)})).shape == X.shape

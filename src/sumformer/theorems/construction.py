@@ -99,6 +99,8 @@ class Construction:
             keep = attention_mask != 0
             counts = (keep.double() if weights is None else torch.where(keep, weights, 0.0)).sum(1)
         allowed, group = self.target.tokens, getattr(self.network, "group", None)
+        if not counts.numel():  # an empty batch
+            return
         few, many = float(counts.min()), float(counts.max())
         if not allowed.minimum <= few <= many <= allowed.maximum:
             found = f"{few:g}" if few == many else f"{few:g} to {many:g}"
