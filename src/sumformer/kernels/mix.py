@@ -14,6 +14,7 @@ from torch.nn.functional import linear
 from sumformer.kernels import short_mix
 from sumformer.kernels.layout import Layout, accumulation_dtype
 from sumformer.kernels.products import fused, half, hidden, in_one_kernel, pull, spread, sums
+from sumformer.kernels.together import compile_together
 
 PIECE = 2**16
 
@@ -43,6 +44,8 @@ def forward(
         )
         out = torch.addmm(b_o, h, w_o.t())
     else:
+        if in_one_kernel(rows, w_phi, layout):
+            compile_together(rows, w_phi, b_phi, w_x, b_x, w_s, w_o, activation, save)
         out = x.new_empty(rows.shape[0], w_o.shape[0])
         total = _mean_or_sum(rows, w_phi, b_phi, activation, layout, keep, mean)
         shift = _shift(total, w_s, b_x)
