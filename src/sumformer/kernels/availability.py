@@ -8,6 +8,7 @@ from importlib.util import find_spec
 
 import torch
 from torch import Tensor
+from torch._C._functorch import peek_interpreter_stack
 
 SWITCH = "SUMFORMER_KERNELS"
 
@@ -39,3 +40,11 @@ obstacle._dynamo_marked_constant = True  # type: ignore[attr-defined]
 def runs_on(x: Tensor) -> bool:
     """x lies where the Triton kernels can read it."""
     return x.is_cuda and obstacle() is None
+
+
+def watched(x: Tensor) -> bool:
+    """A compiler, a subclass or a transform looks on: then operators are called as such, else what they run.
+
+    Their dispatch is felt where tokens are few, and the first imports torch's compiler, which takes seconds.
+    """
+    return torch.compiler.is_compiling() or type(x) is not Tensor or peek_interpreter_stack() is not None

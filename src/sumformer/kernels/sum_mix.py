@@ -13,19 +13,19 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch._C._functorch import peek_interpreter_stack
 
+from sumformer.kernels.availability import watched
 from sumformer.kernels.layout import accumulation_dtype
 from sumformer.kernels.mix import forward, gradients
 
 
 def mixed(x: Tensor, *rest: Any) -> Tensor:
-    """y: by the operator where something watches, else by what it runs; its dispatch is felt where tokens are few."""
+    """y: by the operator where something watches, else by what it runs."""
     y: Tensor
-    if torch.compiler.is_compiling() or type(x) is not Tensor or peek_interpreter_stack() is not None:
-        y = sum_mix(x, *rest)[0]
-    else:
+    if not watched(x):
         y = _Mix.apply(x, *rest) if rest[-2] else forward(x, *rest)[0]  # type: ignore[no-untyped-call]
+        return y
+    y = sum_mix(x, *rest)[0]
     return y
 
 
