@@ -1,23 +1,34 @@
-"""The PTX that power sums are written in, run by NumPy: all threads of a program step by step, float32 as on a GPU.
+"""The PTX that power sums are written in, run by NumPy: all lanes of a warp step by step, rounded as on a GPU.
 
-Reading outside the tensors given, a register never written, or threads that part ways at a branch is an error.
+Reading outside the tensors given or the shared memory declared, a vector not aligned to its length, a register never
+written, or lanes that part ways at a branch is an error. Shared memory is NaN at first.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy
+import torch
 
-THREADS = 64
+THREADS = 32
 EVERYONE = numpy.ones(THREADS, dtype=bool)
-KINDS = {"u8": "uint8", "u32": "uint32", "b32": "uint32", "u64": "uint64", "f32": "float32", "f64": "float64"}
+KINDS = {
+    "u8": "uint8",
+    "u32": "uint32",
+    "s32": "int32",
+    "b32": "uint32",
+    "u64": "uint64",
+    "f32": "float32",
+    "f64": "float64",
+}
 
 
 def fma(a: Any, b: Any, c: Any) -> Any:
-    return (a.astype("float64") * b + c).astype("float32")
+    wider = "float64" if a.dtype == "float32" else "longdouble"
+    return (a.astype(wider) * b + c).astype(a.dtype)
 
 
 RULES: dict[str, Callable[..., Any]] = {
@@ -36,38 +47,73 @@ RULES: dict[str, Callable[..., Any]] = {
     "xor": lambda a, b: a ^ b,
     "shl": lambda a, b: a << b,
     "shr": lambda a, b: a >> b,
+    "abs": numpy.abs,
 }
-COMPARE = {"eq": numpy.equal, "ne": numpy.not_equal, "lt": numpy.less, "ge": numpy.greater_equal}
+COMPARE = {
+    "eq": numpy.equal,
+    "ne": numpy.not_equal,
+    "lt": numpy.less,
+    "le": numpy.less_equal,
+    "ge": numpy.greater_equal,
+}
 
 
 def parse(text: str) -> tuple[list[tuple[str, str, list[str]]], dict[str, int]]:
     """(predicate, operation, operands) in order, and where the labels stand."""
-    steps, labels = [], {}
+    steps: list[tuple[str, str, list[str]]] = []
+    labels: dict[str, int] = {}
     for piece in re.split(r";\s*|(?<=[A-Z]:)\s+", text.strip()[1:-1].strip()):
         line = piece.strip()
         if line.endswith(":"):
             labels[line[:-1]] = len(steps)
         elif line and not line.startswith("."):
-            match = re.fullmatch(r"(?:@(\w+) )?(\S+) ?(.*)", line)
+            match = re.fullmatch(r"(?:@(!?\w+) )?(\S+) ?(.*)", line)
             assert match, line
             steps.append((match[1] or "", match[2], re.findall(r"\{[^}]*\}|\[[^\]]*\]|[^\s,]+", match[3])))
     return steps, labels
 
 
-class Program:
-    """One program of the grid: registers by name, shared memory, and the tensors by address."""
+def launch(programs: int, text: str, arguments: Sequence[Any], warps: int = 1) -> None:
+    """The whole grid, on tensors of a CPU; the third is what is written, and NaN at first."""
+    arguments[2].fill_(torch.nan)
+    tensors = {a.data_ptr(): a.view(torch.uint8).numpy().reshape(-1) for a in arguments if isinstance(a, torch.Tensor)}
+    numbers = [a.data_ptr() if isinstance(a, torch.Tensor) else a for a in arguments]
+    for cta in range(programs):
+        run(text, numbers, tensors, cta, warps)
 
-    def __init__(self, arguments: Sequence[Any], tensors: dict[int, numpy.ndarray], cta: tuple[int, int]) -> None:
-        self.arguments, self.tensors = arguments, tensors
-        self.special = {"%tid.x": numpy.arange(THREADS), "%ctaid.x": cta[0], "%ctaid.y": cta[1], "store": 0}
+
+def run(text: str, arguments: Sequence[Any], tensors: dict[int, numpy.ndarray], cta: int, warps: int) -> None:
+    """One program of the grid: a warp after the other, up to the barriers, which all must reach as often."""
+    declared = re.search(r"\.shared .*?store\[(\d+)\]", text)
+    shared = numpy.full(int(declared[1]) // 4 if declared else 0, numpy.nan, dtype="float32")
+    running = [Warp(arguments, tensors, cta, w, shared).run(text) for w in range(warps)]
+    reached: list[str | None] = [""]
+    with numpy.errstate(all="ignore"):
+        while reached[0] is not None:
+            reached = [next(warp, None) for warp in running]
+            assert len(set(reached)) == 1, "some warps wait for ever"
+
+
+class Warp:
+    """Registers by name, shared memory, and the tensors by address."""
+
+    def __init__(
+        self,
+        arguments: Sequence[Any],
+        tensors: dict[int, numpy.ndarray],
+        cta: int,
+        warp: int,
+        shared: numpy.ndarray,
+    ) -> None:
+        self.arguments, self.tensors, self.shared = arguments, tensors, shared
+        self.special = {"%tid.x": THREADS * warp + numpy.arange(THREADS), "%ctaid.x": cta, "store": 0}
         self.names: dict[str, numpy.ndarray] = {}
-        self.shared = numpy.full(3 * 2**12, numpy.nan, dtype="float32")
 
     def value(self, name: str, kind: str) -> numpy.ndarray:
         wanted = KINDS[kind]
         if name in self.names:
             found = self.names[name]
-            assert found.dtype.kind == numpy.dtype(wanted).kind, name
+            assert (found.dtype.kind in "iu") == (numpy.dtype(wanted).kind in "iu"), name
             return found if found.dtype == wanted else found.astype(wanted)
         if name.startswith("$"):
             number = self.arguments[int(name[1:]) - 1]
@@ -75,19 +121,20 @@ class Program:
             raw = numpy.array(int(name[2:], 16), dtype="uint32" if name[1] == "f" else "uint64")
             number = raw.view("float32" if name[1] == "f" else "float64")
         else:
-            number = self.special[name] if name in self.special else int(name)
+            number = self.special[name] if name in self.special else int(name, 0)
         return numpy.broadcast_to(numpy.asarray(number).astype(wanted), (THREADS,))
 
-    def places(self, operand: str, space: str, kind: str, where: numpy.ndarray) -> tuple[numpy.ndarray, numpy.ndarray]:
-        """The array that holds the addresses, and the index of each thread that asks."""
-        name, offset = re.fullmatch(r"\[(\w+)\+?(\d*)\]", operand).groups()
-        if space == "shared":
-            return self.shared, (self.value(name, "u32")[where].astype("int64") + int(offset or 0)) // 4
-        at = self.value(name, "u64")[where].astype("int64") + int(offset or 0)
+    def places(
+        self, operand: str, space: str, kind: str, count: int, where: numpy.ndarray
+    ) -> tuple[numpy.ndarray, numpy.ndarray]:
+        """The array that holds the addresses, and the index of each thread that asks for so many numbers in a row."""
+        match = re.fullmatch(r"\[(\w+)\+?(\d*)\]", operand)
+        assert match, operand
+        at = self.value(match[1], "u32" if space == "shared" else "u64")[where].astype("int64") + int(match[2] or 0)
         width = numpy.dtype(KINDS[kind]).itemsize
-        for base, tensor in self.tensors.items():
-            if len(at) and base <= at.min() and at.max() + width <= base + tensor.nbytes:
-                assert not ((at - base) % width).any()
+        assert not (at % (count * width)).any(), "not aligned"
+        for base, tensor in [(0, self.shared)] if space == "shared" else self.tensors.items():
+            if len(at) and base <= at.min() and at.max() + count * width <= base + tensor.nbytes:
                 return tensor.view(KINDS[kind]), (at - base) // width
         assert not len(at), "outside of every tensor"
         return next(iter(self.tensors.values())), at
@@ -95,25 +142,30 @@ class Program:
     def write(self, name: str, new: Any, where: numpy.ndarray) -> None:
         self.names[name] = new if where is EVERYONE else numpy.where(where, new, self.names.get(name, new))
 
-    def run(self, text: str) -> None:
+    def run(self, text: str) -> Iterator[str]:
+        """Gives way at each barrier."""
         steps, labels = parse(text)
         at = 0
         while at < len(steps):
             predicate, operation, operands = steps[at]
-            where = self.names[predicate] if predicate else EVERYONE
+            where = self.names[predicate.lstrip("!")] ^ (predicate[0] == "!") if predicate else EVERYONE
             at += 1
             if operation == "bra":
-                assert where.all() or not where.any(), "threads part ways"
+                assert where.all() or not where.any(), "lanes part ways"
                 at = labels[operands[0]] if where.all() else at
-            elif operation != "bar.sync":
+            elif operation in ("bar.warp.sync", "bar.sync"):
+                assert operands == ["0xffffffff" if operation == "bar.warp.sync" else "0"]
+                yield operation
+            else:
                 self.step(operation.split("."), operands, where)
 
     def step(self, operation: list[str], operands: list[str], where: numpy.ndarray) -> None:
         name, kind = operation[0], operation[-1]
         if name in ("ld", "st"):
             target, source = operands if name == "ld" else operands[::-1]
-            array, index = self.places(source, operation[1], kind, where)
-            for i, register in enumerate(re.findall(r"\w+", target)):
+            registers = re.findall(r"\w+", target)
+            array, index = self.places(source, operation[1], kind, len(registers), where)
+            for i, register in enumerate(registers):
                 if name == "st":
                     array[index + i] = self.value(register, kind)[where]
                 else:
@@ -122,15 +174,39 @@ class Program:
                     self.write(register, new, where)
             return
         sources = operands[1:]
-        if name == "setp":
+        if name == "mma":
+            self.multiply(operation, *(re.findall(r"\w+", operand) for operand in operands))
+            return
+        if sources[0].startswith("{"):
+            low, high = (self.value(s, "u32").astype("uint64") for s in re.findall(r"[$\w]+", sources[0]))
+            new = (low | high << numpy.uint64(32)).view("float64")
+        elif operation[:2] == ["mov", "b32"]:
+            new = self.value(sources[0], "u32").view("float32")
+        elif kind == "pred":
+            found = self.names[sources[0]]
+            new = numpy.broadcast_to(found.all(), (THREADS,)) if name == "vote" else found & self.names[sources[1]]
+        elif name == "setp":
             new = COMPARE[operation[1]](*(self.value(s, kind) for s in sources))
         elif name == "selp":
             new = numpy.where(self.names[sources[2]], self.value(sources[0], kind), self.value(sources[1], kind))
         elif name == "cvt":
-            new = self.value(sources[0], kind).astype(KINDS[operation[1]])
+            new = self.value(sources[0], kind).astype(KINDS[operation[-2]])
         elif operation[1] == "wide":
             new = self.value(sources[0], kind).astype("uint64") * self.value(sources[1], kind)
         else:
             rule = ".".join(operation[:2]) if operation[1] == "lo" else name
             new = RULES[rule](*(self.value(s, kind) for s in sources))
         self.write(operands[0], new, where)
+
+    def multiply(
+        self, operation: list[str], out: list[str], rows: list[str], columns: list[str], add: list[str]
+    ) -> None:
+        """m16n8k8 in float64: lane 4 r + c holds columns c, c + 4 of rows r, r + 8, the transpose, and four sums."""
+        assert operation[3] == "m16n8k8"
+        assert out == add
+        a = [self.value(v, "f64").reshape(8, 4) for v in rows]
+        b = numpy.hstack([self.value(v, "f64").reshape(8, 4) for v in columns])
+        product = numpy.block([[a[0], a[2]], [a[1], a[3]]]) @ b.T
+        for i, name in enumerate(out):
+            part = product[8 * (i // 2) :][:8, i % 2 :: 2].reshape(-1)
+            self.write(name, self.value(name, "f64") + part, EVERYONE)

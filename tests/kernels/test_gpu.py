@@ -183,9 +183,7 @@ def test_a_constructed_network(dtype, monkeypatch):
 @pytest.mark.parametrize(("d", "degree"), [(1, 20), (2, 14), (3, 7), (4, 6), (4, 12)])
 @pytest.mark.parametrize("basis", ["monomial", "chebyshev"])
 @pytest.mark.parametrize("n", [1, 4097, 300007])
-@pytest.mark.parametrize("way", ["blocks", "tiles"])
-def test_power_sums(d, degree, basis, n, way, monkeypatch):
-    monkeypatch.setenv("SUMFORMER_POWER_SUMS", way)
+def test_power_sums(d, degree, basis, n):
     x = torch.rand(2, n, d, device="cuda")
     keep = torch.rand(2, n, device="cuda") > 0.2
     keep[:, 0] = True
@@ -202,9 +200,8 @@ def test_power_sums(d, degree, basis, n, way, monkeypatch):
 
 
 @pytest.mark.parametrize("basis", ["monomial", "chebyshev"])
-def test_power_sums_on_a_large_token_and_many_small_ones(basis, monkeypatch):
-    """Every addition rounds: the bound of the sums is nearly reached."""
-    monkeypatch.setenv("SUMFORMER_POWER_SUMS", "tiles")
+def test_power_sums_on_a_large_token_and_many_small_ones(basis):
+    """Where float32 sums would round at every addition."""
     x = torch.full((1, 10**6, 2), 2.0**-12, device="cuda")
     x[:, ::15] = 1.0
     phi = PolynomialFeatures(2, 4, basis).double().cuda()(x.double())
@@ -213,8 +210,7 @@ def test_power_sums_on_a_large_token_and_many_small_ones(basis, monkeypatch):
     assert ((got - phi.sum(1)).abs() <= 1e-6 * phi.abs().sum(1) + 2.0**-24 * off).all()
 
 
-def test_power_sums_agree_bit_for_bit_and_in_a_graph(monkeypatch):
-    monkeypatch.setenv("SUMFORMER_POWER_SUMS", "tiles")
+def test_power_sums_agree_bit_for_bit_and_in_a_graph():
     x = torch.rand(3, 123457, 4, device="cuda")[:, 1:]  # not aligned
     first = power_sums(x, 6, "chebyshev")
     assert torch.equal(first, power_sums(x, 6, "chebyshev"))

@@ -1,247 +1,298 @@
-"""Power sums: the plan, its PTX run instruction by instruction, and the twin."""
+"""Power sums: the cover, the PTX programs run instruction by instruction, and the twin."""
 
 from __future__ import annotations
 
-from math import comb
+from collections.abc import Callable, Iterator
+from itertools import product
+from math import prod
+from typing import Any
 
 import numpy
 import pytest
 import torch
-from tests.kernels.ptx_machine import Program
+from tests.kernels.ptx_machine import launch
+from torch import Tensor
 
 from sumformer.kernels import power_sums as module
 from sumformer.kernels.power_sums_blocks import by_blocks
-from sumformer.kernels.power_sums_plan import FEATURE, FMS, FMS_TWO, MULTIPLY, exponents, most, recipes, tiles, turns
-from sumformer.kernels.power_sums_ptx import THREADS
+from sumformer.kernels.power_sums_cover import Cover, Exponents, cover, direct_cover, exponents
+from sumformer.kernels.power_sums_direct import BLOCK
+from sumformer.kernels.power_sums_ptx import shared_bytes
 from sumformer.nn import PolynomialFeatures
 from sumformer.nn.polynomial_features import multi_indices
 from sumformer.nn.power_sums import power_sums
 
 PLANS = [(1, 1), (1, 20), (1, 64), (2, 12), (2, 30), (3, 9), (4, 6), (4, 9)]
+U = 2.0**-24
 
 
-def emulate(grid: tuple[int, int], launches: list) -> None:
-    launches[0][1][2].fill_(torch.nan)
-    for text, arguments, _ in launches:
-        arrays = [tensor.view(torch.uint8).numpy().reshape(-1) for tensor in arguments[:3]]
-        places = [tensor.data_ptr() for tensor in arguments[:3]]
-        numbers = [*places, *arguments[3:8], *(numpy.float32(v) for v in arguments[8:])]
-        for cta in range(grid[0]):
-            for turn in range(grid[1]):
-                Program(numbers, dict(zip(places, arrays, strict=True)), (cta, turn)).run(text)
+@pytest.fixture(params=["products", "direct", "twin"])
+def kernel(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """The operator with its programs emulated: the one of products for all, or as on a GPU; or what a CPU does."""
+    texts: list[str] = []
 
+    def emulate(programs: int, text: str, arguments: tuple[Any, ...], resident: int, warps: int = 1, *_: Any) -> None:
+        texts.append(text)
+        launch(programs, text, arguments, warps)
 
-@pytest.fixture
-def kernel(monkeypatch):
-    monkeypatch.setattr(module, "_emulated", True)
+    monkeypatch.setattr(module, "_emulated", request.param != "twin")
     monkeypatch.setattr(module, "_launch", emulate)
+    monkeypatch.setattr(module, "FEW", 0 if request.param == "products" else module.FEW)
+    module._recipes.cache_clear()
+    yield request.param
+    module._recipes.cache_clear()
+    assert bool(texts) == (request.param != "twin")
+    assert request.param != "products" or all("mma.sync" in text for text in texts)
 
 
-def value_of(tile, d: int, t: numpy.ndarray) -> list[numpy.ndarray]:
-    """What the list says, in float64."""
-    values, out = [t[c] for c in range(d)], []
-    for kind, i, j, k in tile.code:
-        if kind == FEATURE:
-            out.append(values[i] * (values[j] if j >= 0 else 1))
-        else:
-            values.append(values[i] * values[j] - {MULTIPLY: 0, FMS: values[k], FMS_TWO: 2}[kind])
-    return out
+def features(x: Tensor, degree: int, basis: str, ends: tuple[float, float] = (0.0, 1.0)) -> Tensor:
+    found: Tensor = PolynomialFeatures(x.shape[2], degree, basis, *ends).double()(x.double())
+    return found
 
 
-@pytest.mark.parametrize("chebyshev", [False, True])
-@pytest.mark.parametrize(("d", "degree"), PLANS)
-def test_a_plan_makes_every_feature(d, degree, chebyshev):
-    assert list(exponents(d, degree)[1:]) == multi_indices(d, degree)
-    x = numpy.random.default_rng(0).uniform(-1, 1, (d, 3))
-    rows = []
-    for tile in tiles(d, degree, chebyshev):
-        assert len(tile.features) == len(set(tile.features)) <= most(chebyshev)
-        around = turns(d, degree, chebyshev)
-        for turn in range(around):
-            found = value_of(tile, d, (1 + chebyshev) * numpy.roll(x, -turn * d // around, axis=0))
-            rows += [found[tile.slots.index(slot)] for slot in range(len(found))]
-    table = numpy.polynomial.chebyshev.chebvander(x, degree) if chebyshev else x[..., None] ** numpy.arange(degree + 1)
-    plan = recipes(d, degree, chebyshev)
-    assert len({row for row, _, _ in plan}) == comb(degree + d, d) - 1
-    direct = {row for row, minus, _ in plan if minus < 0}
-    for beta, (row, minus, scale) in zip(exponents(d, degree)[1:], plan, strict=True):
-        assert minus in direct or minus == -1
-        wanted = numpy.prod([table[c, :, b] for c, b in enumerate(beta)], axis=0)
-        assert numpy.allclose(scale * (rows[row] - (rows[minus] if minus >= 0 else 0)), wanted, atol=1e-12)
+def tokens(batch: int, n: int, d: int) -> Tensor:
+    return torch.rand(batch, n, d, generator=torch.Generator().manual_seed(0))
 
 
-@pytest.mark.parametrize(
-    ("d", "degree", "chebyshev", "bound"),
-    [(1, 64, False, 1.23), (2, 12, False, 1.2), (4, 6, False, 1.29), (1, 64, True, 1.36), (2, 12, True, 1.28)],
-)
-def test_a_plan_takes_few_operations(d, degree, chebyshev, bound):
-    operations = turns(d, degree, chebyshev) * sum(len(tile.code) for tile in tiles(d, degree, chebyshev))
-    assert operations <= bound * (comb(degree + d, d) - 1)
+def shown(batch: int, n: int) -> Tensor:
+    return torch.rand(batch, n, generator=torch.Generator().manual_seed(1)) > 0.2
 
 
-def errors_of(tile, d: int) -> dict[tuple[int, ...], float]:
-    """β → f: what the values that a feature is the product of are off by, in u, where |T_k| ≤ 1."""
-    error, out = [0.0] * d, []
-    for kind, i, j, k in tile.code:
-        if kind == FEATURE:
-            out.append(error[i] + (error[j] if j >= 0 else 0))
-        elif kind == MULTIPLY:
-            error.append(error[i] + error[j] + 1)
-        else:
-            error.append(2 * (error[i] + error[j]) + (error[k] if kind == FMS else 0) + 1)
-    return dict(zip(tile.features, out, strict=True))
-
-
-@pytest.mark.parametrize(("d", "degree"), PLANS)
-def test_chebyshev_sums_stay_within_what_is_stated(d, degree):
-    """16.7 Σ|φ| + 2 Σ β_c², of which 1.9 are used; one chain of r periods has 28 r + 1.2 roundings."""
-    sums = {}
-    for tile in tiles(d, degree, True):
-        errors = errors_of(tile, d)
-        for beta, less, rest in zip(tile.features, tile.minus, tile.rest, strict=True):
-            sums[beta] = (errors[beta], 28 * rest + 1.2 if rest else 16.2, less)
-    for beta, (error, roundings, less) in sums.items():
-        stated = 1.9 * sum(b * b for b in beta)
-        if less is None:
-            assert max(0, roundings - 16.7) + error <= stated
-        else:
-            assert sums[less][2] is None
-            assert 2 * (roundings + error) + sum(sums[less][:2]) <= stated
-
-
-@pytest.mark.parametrize(("d", "degree"), PLANS)
-def test_sums_of_monomials_never_rest(d, degree):
-    assert not any(rest for tile in tiles(d, degree, False) for rest in tile.rest)
-
-
-def check(x: torch.Tensor, degree: int, basis: str, keep: torch.Tensor | None = None) -> None:
+def check(x: Tensor, degree: int, basis: str, keep: Tensor | None = None, ends: tuple[float, float] = (0, 1)) -> None:
     """1e-6 Σ|φ| for the sums, and what the features may be off by: 2 m² u a coordinate, or m u relative."""
-    phi = PolynomialFeatures(x.shape[2], degree, basis).double()(x.double())
+    phi = features(x, degree, basis, ends)
     phi = phi if keep is None else phi * keep.unsqueeze(-1)
     count = x.shape[1] if keep is None else keep.sum(1, keepdim=True)
     size = phi.abs().sum(1)
     betas = torch.tensor(multi_indices(x.shape[2], degree), dtype=torch.float64)
     off = betas.sum(1) * size if basis == "monomial" else (2 * (betas**2).sum(1) + 3) * count
-    got = power_sums(x, degree, basis, keep=keep)
-    assert ((got - phi.sum(1)).abs() <= 1e-6 * size + 2.0**-24 * off).all()
+    got = power_sums(x, degree, basis, *ends, keep)
+    assert ((got - phi.sum(1)).abs() <= 1e-6 * size + U * off).all()
 
 
-@pytest.mark.usefixtures("kernel")
+def products_of(plan: Cover, value: Callable[[Exponents], Any]) -> Any:
+    """The sums for one token, in the order in which the programs hold them, and where each is."""
+    if not plan.wide:
+        return numpy.array([value(a) * value(b) for a, b in plan.pairs]), plan.pairs
+    sums = numpy.full((len(plan.products), 2, 8, 8, 3), numpy.nan)
+    for number, (*halves, third) in enumerate(plan.products):
+        for half, rows in enumerate(halves):
+            assert plan.sets[rows][0] != plan.sets[third][0]
+            for r, row in enumerate(plan.sets[rows][1]):
+                for c, column in enumerate(plan.sets[third][1]):
+                    sums[number, half, r, c] = value(row) * value(column)
+    return sums.reshape(-1, 3), plan.entries
+
+
+@pytest.mark.parametrize("make", [cover, direct_cover])
+@pytest.mark.parametrize("chebyshev", [False, True])
+@pytest.mark.parametrize(("d", "degree"), PLANS)
+def test_a_cover_makes_every_feature(make: Callable[..., Cover], d: int, degree: int, chebyshev: bool) -> None:
+    betas = multi_indices(d, degree)
+    assert list(exponents(d, degree)[1:]) == betas
+    x = numpy.random.default_rng(0).uniform(-1, 1, (d, 3))
+    table = numpy.polynomial.chebyshev.chebvander(x, degree) if chebyshev else x[..., None] ** numpy.arange(degree + 1)
+
+    def value(beta: Exponents) -> Any:
+        return prod(table[c, :, b] for c, b in enumerate(beta))
+
+    plan = make(d, degree, chebyshev)
+    assert all(1 <= len(rows) <= 8 for _, rows in plan.sets)
+    sums, entries = products_of(plan, value)
+    assert len(set(entries.values())) == len(entries)
+    assert all(0 <= place < len(sums) for place in entries.values())
+    assert len(sums) == (128 * len(plan.products) if make is cover else len(betas))
+    for beta, recipe in zip(betas, plan.recipes(chebyshev, entries), strict=True):
+        got = sum(factor * sums[place] for place, factor in recipe.items())
+        assert numpy.allclose(got, value(beta), rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("chebyshev", [False, True])
+@pytest.mark.parametrize(("d", "degree", "bound"), [(2, 12, 1), (2, 60, 16), (3, 12, 5), (4, 6, 4), (4, 12, 18)])
+def test_a_cover_has_few_products(d: int, degree: int, bound: int, chebyshev: bool) -> None:
+    found = cover(d, degree, chebyshev)
+    assert len(found.products) <= bound
+    assert shared_bytes(found) <= 48 * 1024
+
+
+def error_of(row: Exponents, plan: Cover) -> float:
+    """In u: the product of a row, and its values where the coordinate is split; T_(hb) is T_b of T_h."""
+    total = max(0.0, sum(k > 0 for k in row) - 1.0)
+    for k, h in zip(row, plan.radices, strict=True):
+        if 1 < h <= plan.degree:
+            outer, inner = (k // h, h) if k >= h else (1, k)
+            total += k > 0 if plan.wide else outer**2 * inner * (inner - 1) / 2 + outer * (outer - 1) / 2
+    return total
+
+
+@pytest.mark.parametrize("make", [cover, direct_cover])
+@pytest.mark.parametrize(("d", "degree"), [*PLANS, (2, 19), (2, 60), (3, 12), (4, 12)])
+def test_chebyshev_sums_stay_within_what_is_stated(make: Callable[..., Cover], d: int, degree: int) -> None:
+    """Σ |factor| · (A and B, and 16 roundings of a sum in float32), and what is whole: 2 Σ β_c² for an exact t."""
+    plan = make(d, degree, True)
+    entries = plan.entries if plan.wide else plan.pairs
+    rows = {place: pair for pair, place in entries.items()}
+    for beta, recipe in zip(multi_indices(d, degree), plan.recipes(True, entries), strict=True):
+        off = sum(k * (k - 1) / 2 for k, h in zip(beta, plan.radices, strict=True) if not 1 < h <= degree)
+        summed = 0 if plan.wide or len(recipe) == 1 else 16
+        for place, factor in recipe.items():
+            off += abs(factor) * (summed + sum(error_of(row, plan) for row in rows[place]))
+        assert off <= plan.error(beta) <= 2 * sum(k * k for k in beta)
+
+
+@pytest.mark.parametrize(
+    ("d", "degree", "n"),
+    [(1, 1, 33), (1, 5, 150), (2, 3, 100), (2, 12, 70), (3, 2, 64), (3, 5, 150), (4, 2, 31), (2, 3, 1871)],
+)
 @pytest.mark.parametrize("basis", ["monomial", "chebyshev"])
-@pytest.mark.parametrize(("d", "degree", "n"), [(1, 5, 11000), (2, 3, 9000), (3, 2, 9000), (4, 2, 9000)])
-def test_the_kernel(d, degree, basis, n):
-    x = torch.rand(2, n, d, generator=torch.Generator().manual_seed(n))
+@pytest.mark.usefixtures("kernel")
+def test_the_kernel(d: int, degree: int, basis: str, n: int) -> None:
+    x, keep = tokens(2, n, d), shown(2, n)
     check(x, degree, basis)
-    keep = torch.rand(2, n, generator=torch.Generator().manual_seed(1)) > 0.2
     check(x, degree, basis, keep)
     hidden = torch.where(keep.unsqueeze(-1), x, torch.nan)
-    assert torch.equal(power_sums(hidden, degree, basis, keep=keep), power_sums(x, degree, basis, keep=keep))
+    with_mask = power_sums(hidden, degree, basis, keep=keep)
+    assert torch.equal(with_mask, power_sums(x, degree, basis, keep=keep))
+    assert torch.equal(with_mask, power_sums(hidden, degree, basis, keep=keep))
     check(x[:, :1], degree, basis)
+    check(torch.cat([x[0, 0, :1], x[0].flatten()])[1:].view(1, n, d), degree, basis)  # not aligned
+    assert (power_sums(hidden, degree, basis, keep=torch.zeros_like(keep)) == 0).all()
 
 
+@pytest.mark.parametrize(("d", "degree"), [(1, 40), (1, 64), (2, 17), (2, 60), (3, 8), (3, 12), (4, 5), (4, 6), (4, 9)])
+@pytest.mark.parametrize("basis", ["monomial", "chebyshev"])
 @pytest.mark.usefixtures("kernel")
-@pytest.mark.parametrize(
-    ("d", "degree", "basis"),
-    [
-        (1, 40, "chebyshev"),
-        (2, 13, "monomial"),
-        (2, 17, "chebyshev"),
-        (3, 8, "chebyshev"),
-        (4, 5, "monomial"),
-        (4, 5, "chebyshev"),
-        (4, 6, "chebyshev"),
-    ],
-)
-def test_the_kernel_with_turns_and_loops(d, degree, basis):
-    around = turns(d, degree, basis == "chebyshev")
-    block = 28 * THREADS // (1 if around == 3 else around)
-    n = (25 if d == 1 else 5) * block + 77  # two periods for the first two programs of three, or nine, and some tokens
-    x = torch.rand(1, n, d, generator=torch.Generator().manual_seed(d))
-    check(x, degree, basis)
-    if d == 2:
-        check(x, degree, basis, torch.rand(1, n, generator=torch.Generator().manual_seed(1)) > 0.2)
-        assert torch.equal(power_sums(x, degree, basis), power_sums(x, degree, basis))
+def test_the_kernel_on_high_degrees(d: int, degree: int, basis: str) -> None:
+    check(2 * tokens(1, 70, d) - 1, degree, basis, shown(1, 70), (-1, 1))
+    check(2 * tokens(1, 33, d) - 1, degree, basis, None, (-1, 1))
 
 
+@pytest.mark.parametrize(("lower", "upper"), [(-0.1, 1.2), (-1.0, 1.0), (1000.0, 1001.0), (-3e-5, 1e-5)])
 @pytest.mark.usefixtures("kernel")
-def test_what_a_carry_leaves_is_kept(monkeypatch):
-    """28 · 2²² and then 28 again and again, half a unit of its last place beside a multiple: exact in two numbers."""
-    monkeypatch.setattr(module, "_programs", lambda *_: 1)
-    x = torch.ones(1, 28 * THREADS * 6 + 5, 1)
-    x[:, : 28 * THREADS] = 2.0**22
-    assert power_sums(x, 1).item() == x.double().sum().item()
+def test_intervals(lower: float, upper: float) -> None:
+    x = (lower + (upper - lower) * tokens(1, 100, 2).double()).float().clamp(lower, upper)
+    check(x, 7, "chebyshev", None, (lower, upper))
 
 
-@pytest.mark.usefixtures("kernel")
-def test_a_wide_interval_is_mapped_in_two_steps():
-    x = torch.rand(1, 300, 2, generator=torch.Generator().manual_seed(0))
-    for lower, upper in [(-0.1, 1.2), (-1.0, 1.0)]:
-        with_kernel = power_sums(x, 4, "chebyshev", lower, upper)
-        t = (x.double() - (lower + upper) / 2) * 2 / (upper - lower)
-        wanted = PolynomialFeatures(2, 4, "chebyshev").double()((t + 1) / 2).sum(1)
-        assert (with_kernel - wanted).abs().max() <= 300 * 2.0**-24 * 4 * 2 * 16
-
-
-@pytest.mark.usefixtures("interpreted")
-def test_the_sum_over_programs():
-    from sumformer.kernels.power_sums_triton import add_programs
-
-    partial = torch.rand(6, 2 * 300, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
-    rows = torch.tensor([[0, 3, 5], [-1, 4, -1]], dtype=torch.int32)
-    scales = torch.tensor([1.0, 0.5, 0.25], dtype=torch.float64)
-    out = torch.empty(2, 3, dtype=torch.float64)
-    add_programs[(6,)](partial, rows, scales, out, 600, 300, 3, BLOCK=256, num_warps=4)
-    assert torch.allclose(out, module._added(partial, rows, scales, 2), rtol=0, atol=1e-12)
-    assert torch.allclose(out[1, 1], 0.5 * (partial[3, 300:] - partial[4, 300:]).sum(), rtol=0, atol=1e-12)
-
-
-def hard(name: str, n: int, d: int) -> torch.Tensor:
+def hard(name: str, n: int, d: int) -> Tensor:
     """Inputs whose sums cancel, or whose additions all round the same way."""
     i = torch.arange(n).view(1, n, 1).expand(1, n, d)
-    if name == "equal":
-        return torch.full((1, n, d), 0.7)
-    if name == "corners":
-        return (i % 2).float() * (1 - 1e-6) + 1e-7
-    if name == "alternating":
-        return torch.where(i % 2 == 0, 0.5 + 0.25 / (i + 1), 0.5 - 0.25 / (i + 1))
-    # for each thread a large token of both chains, then thirteen too small to move it
-    return torch.where(i // THREADS % 28 < 2, 1.0, 2.0**-12)
+    if name != "alternating":
+        return torch.full((1, n, d), 0.7) if name == "equal" else (i % 2).float() * (1 - 1e-6) + 1e-7
+    return torch.where(i % 2 == 0, 0.5 + 0.25 / (i + 1), 0.5 - 0.25 / (i + 1))
+
+
+@pytest.mark.parametrize("name", ["equal", "corners", "alternating"])
+@pytest.mark.parametrize("basis", ["monomial", "chebyshev"])
+@pytest.mark.usefixtures("kernel")
+def test_the_kernel_on_hard_inputs(name: str, basis: str) -> None:
+    check(hard(name, 1401, 2), 8, basis)
+
+
+@pytest.mark.parametrize("big", [724.0, 725.0, 1448.0, 1449.0, -1e9, 3e38])
+@pytest.mark.parametrize("basis", ["monomial", "chebyshev"])
+@pytest.mark.parametrize("degree", [1, 12])
+def test_a_huge_token(kernel: str, basis: str, big: float, degree: int) -> None:
+    """Sums below the largest float32 are right; beyond, they are right or not finite."""
+    for big_first in (True, False):
+        x = tokens(2, 70, 2)
+        x[0, 40] = torch.tensor([big, 1.5] if big_first else [1.5, big])
+        phi = features(x, degree, basis)
+        got, size = power_sums(x, degree, basis), phi.abs().sum(1)
+        betas = torch.tensor(multi_indices(2, degree), dtype=torch.float64)
+        off = (1e-6 + 3 * U * betas.sum(1)) * size + 70 * U * (2 * (betas**2).sum(1) + 3)
+        right = (got - phi.sum(1)).abs() <= off
+        assert right[size < 2.0**127].all()
+        assert (right | ~got.isfinite()).all()
+        assert kernel == "direct" or basis == "chebyshev" or not got.isnan().any()
 
 
 @pytest.mark.usefixtures("kernel")
-@pytest.mark.parametrize("name", ["equal", "corners", "alternating", "large first"])
-@pytest.mark.parametrize(("degree", "basis"), [(3, "monomial"), (4, "chebyshev")])
-def test_the_kernel_on_hard_inputs(name, degree, basis):
-    check(hard(name, 11001, 2), degree, basis)
+def test_what_is_beside_huge_tokens_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All sums are exact here; half of the lanes hold large ones, and what these cannot take over is kept."""
+    monkeypatch.setattr(module, "_programs", lambda *_: 1)
+    x = torch.ones(1, 6 * BLOCK + 5, 2)
+    x[0, :BLOCK:2, 0] = 2.0**22
+    assert torch.equal(power_sums(x, 7)[:, :2], x.double().sum(1))
 
 
-@pytest.mark.parametrize("name", ["equal", "corners", "alternating", "large first"])
-@pytest.mark.parametrize(("degree", "basis"), [(12, "monomial"), (12, "chebyshev")])
-def test_the_twin_on_hard_inputs(name, degree, basis):
-    check(hard(name, 4001, 3), degree, basis)
+@pytest.mark.parametrize("bad", [torch.nan, -torch.inf])
+@pytest.mark.parametrize("basis", ["monomial", "chebyshev"])
+@pytest.mark.parametrize(("d", "degree"), [(2, 1), (2, 9), (3, 8), (3, 12)])
+@pytest.mark.usefixtures("kernel")
+def test_a_token_that_is_not_finite(bad: float, basis: str, d: int, degree: int) -> None:
+    """It shows in all sums that hold it, and in no others."""
+    betas = torch.tensor(multi_indices(d, degree), dtype=torch.float64)
+    for c in range(d):
+        x = 0.1 + 0.9 * tokens(2, 40, d)
+        phi = features(x, degree, basis).sum(1)
+        x[0, 33, c] = bad
+        got = power_sums(x, degree, basis)
+        held = torch.stack([betas[:, c] > 0, betas[:, c] < 0])
+        assert torch.equal(got.isfinite(), ~held)
+        assert abs(bad) == torch.inf or got[held].isnan().all()
+        off = 1e-6 * phi.abs() + 40 * U * (2 * (betas**2).sum(1) + 3)
+        assert ((got - phi).abs() <= off)[~held].all()
 
 
-def test_chunks_and_groups_do_not_matter(monkeypatch):
-    x = torch.rand(70, 9, 2, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
-    keep = torch.rand(70, 9, generator=torch.Generator().manual_seed(1)) > 0.5
+@pytest.mark.parametrize("basis", ["monomial", "chebyshev"])
+@pytest.mark.parametrize("tiny", [0.0, -0.0, 1e-45, 1e-40, 2.0**-126, 3e-38])
+@pytest.mark.usefixtures("kernel")
+def test_zeros_and_the_smallest_numbers(basis: str, tiny: float) -> None:
+    x = torch.full((1, 33, 2), tiny)
+    got = power_sums(x, 7, basis, -1.0, 1.0)[0]
+    assert (got[:2] == x[0].double().sum(0)).all()
+    assert abs(got[multi_indices(2, 7).index((1, 1))]) <= 34 * x[0, 0, 0].double() ** 2
+
+
+def some_sums(batch: int, programs: int) -> tuple[Tensor, int, Tensor, Tensor]:
+    """Of programs, 64 each, and recipes of four for five features; whole numbers, which any order adds alike."""
+    generator = torch.Generator().manual_seed(0)
+    partial = torch.randint(-99, 99, (batch * programs, 64), generator=generator).double()
+    places = torch.randint(64, (5, 4), generator=generator, dtype=torch.int32)
+    return partial, batch, places, torch.randint(-3, 4, (5, 4), generator=generator).double()
+
+
+def test_sums_are_put_together() -> None:
+    partial, batch, places, factors = some_sums(3, 5)
+    wanted = torch.zeros(3, 5, dtype=torch.float64)
+    for program, i, j in product(range(15), range(5), range(4)):
+        wanted[program // 5, i] += factors[i, j] * partial[program, places[i, j]]
+    assert torch.equal(module._added(partial, batch, places, factors), wanted)
+
+
+@pytest.mark.parametrize("rows", [64, 4])
+@pytest.mark.usefixtures("interpreted")
+def test_the_kernels_that_put_sums_together(rows: int) -> None:
+    """2 parts, or 18, of which sixteen are added at a time."""
+    from sumformer.kernels.power_sums_triton import add_programs, put_together
+
+    partial, batch, places, factors = some_sums(3, 70)
+    parts = -(-70 // rows)
+    sums = torch.full((batch, parts, 64), torch.nan, dtype=torch.float64)
+    add_programs[(sums.numel() // 32,)](partial, sums, 70, parts, 64, ROWS=rows, COLUMNS=32, num_warps=4)
+    out = torch.full((batch, 5), torch.nan, dtype=torch.float64)
+    put_together[(out.numel(),)](sums, places, factors, out, parts, 64, 5, PARTS=16, TERMS=4, num_warps=1)
+    assert torch.equal(out, module._added(partial, batch, places, factors))
+
+
+def test_chunks_and_groups_do_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
+    x, keep = tokens(70, 9, 2).double(), shown(70, 9)
     wanted = power_sums(x, 5, "chebyshev", keep=keep)
     monkeypatch.setattr(module, "_CHUNK", 128)
     assert (power_sums(x, 5, "chebyshev", keep=keep) - wanted).abs().max() <= 1e-13
 
 
-def test_opcheck():
-    x = torch.rand(2, 20, 2)
-    keep = torch.rand(2, 20) > 0.5
+def test_opcheck() -> None:
     checks = ("test_schema", "test_faketensor")
-    for k in (None, keep):
-        torch.library.opcheck(module.power_sums, (x, k, 3, True, 0.5, 2.0), test_utils=checks)
+    for keep in (None, shown(2, 20)):
+        torch.library.opcheck(module.power_sums, (tokens(2, 20, 2), keep, 3, True, 0.5, 2.0), test_utils=checks)
 
 
 @pytest.mark.parametrize("chebyshev", [False, True])
 @pytest.mark.parametrize("d", [1, 2, 3, 4])
-def test_blocks_of_columns_give_the_same_sums(d, chebyshev):
-    x = torch.rand(2, 500, d, dtype=torch.float64, generator=torch.Generator().manual_seed(d))
-    keep = torch.rand(2, 500, generator=torch.Generator().manual_seed(1)) > 0.3
-    for mask in (None, keep):
+def test_blocks_of_columns_give_the_same_sums(d: int, chebyshev: bool) -> None:
+    x = tokens(2, 500, d).double()
+    for mask in (None, shown(2, 500)):
         got = by_blocks(x, mask, 7, chebyshev, 0.5, 2.0)
         assert torch.allclose(got, module.power_sums(x, mask, 7, chebyshev, 0.5, 2.0), rtol=1e-12, atol=1e-11)

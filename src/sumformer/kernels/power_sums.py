@@ -1,22 +1,16 @@
 """`torch.ops.sumformer.power_sums`: p_β = Σ_k Π_c p_{β_c}(t_kc) for 0 < |β| ≤ m, p_j(t) = tʲ or T_j(t), d ≤ 4.
 
-With u = 2⁻²⁴ the kernel's sum of float32 features φ̂ satisfies |p̂_β − Σ_k φ̂_β(x_k)| ≤ 16.2 u Σ_k |φ̂_β(x_k)|, less than
-0.97e-6 of it. A chain of 14 fused multiply-adds makes 14 roundings, each of at most u times the Σ|φ̂| so far, adding two
-chains one more. Taking their sum s over into high is exact if |high| ≥ |s| and else off by u |s|: one rounding more.
-What is left of s is below u |high|, so adding to it costs u² Σ|φ̂| a token, and no thread of programs that fill the
-device sees 3·10⁶. The rest is float64. For Chebyshev polynomials 2 k² u a token are stated beside that, for |t| ≤ 1.
-What the values of a feature leave of it is used up by longer chains (`power_sums_plan`) and, of one coordinate, by
-2 Σ T_a T_b − Σ T_(a−b) for Σ T_(a+b) (`power_sums_rules`): all errors together stay within what is stated.
+On a GPU few features are added in registers (`power_sums_direct`), many by products in the tensor cores, whose rate for
+float64 is that of float32 elsewhere (`power_sums_ptx`); both make the values p_j in float32, u = 2⁻²⁴. A power tʲ has
+j − 1 roundings; what a T_j adds to the sums is off by at most 2 j² u for |t| ≤ 1 (`power_sums_cover`), the rounding of
+t apart. The sums of these features φ̂ satisfy |p̂_β − Σ_k φ̂_β(x_k)| ≤ 16.2 u Σ_k |φ̂_β(x_k)|, less than 0.97e-6 of it, in
+registers; in the tensor cores products of float32 are exact and a sum over n tokens is within n 2⁻⁵³ Σ_k |φ̂_β(x_k)|.
 The twin adds the same features in float64 by matrix products, chunk by chunk. No gradient is defined.
-
-On a GPU the sums go through `feature_sums` in float64 unless SUMFORMER_POWER_SUMS=tiles: the kernel described here has
-been run instruction by instruction in tests and compiled, and has not been timed on a device yet.
 """
 
 from __future__ import annotations
 
-import os
-from concurrent.futures import ThreadPoolExecutor
+import struct
 from functools import cache
 from math import comb
 from typing import Any
@@ -25,20 +19,22 @@ import torch
 from torch import Tensor
 
 from sumformer.kernels.availability import runs_on
+from sumformer.kernels.launch import side_by_side
 from sumformer.kernels.power_sums_blocks import by_blocks
-from sumformer.kernels.power_sums_cover import Exponents
-from sumformer.kernels.power_sums_plan import FEATURE, Tile, exponents, recipes, tiles, turns
-from sumformer.kernels.power_sums_ptx import PERIOD, PLACES, THREADS, program
+from sumformer.kernels.power_sums_cover import Cover, Exponents, cover, direct_cover, exponents
+from sumformer.kernels.power_sums_direct import BLOCK, direct, direct_bytes
+from sumformer.kernels.power_sums_ptx import SCALE, program, shared_bytes
+from sumformer.kernels.power_sums_values import LANES, PLACES
 
-SWITCH = "SUMFORMER_POWER_SUMS"
 WIDEST, HIGHEST = 2048, 64
-"""Most features, and the highest degree, that are made by the kernel; beyond, matrix products."""
+"""Most features, and the highest degree, that are made by the kernels; beyond, `feature_sums`."""
+FEW = 210
+"""Most features that get a register each."""
 _CHUNK = 2**13  # tokens of the twin at a time; a GPU wants more
 _emulated = False  # tests on a CPU set this, and put something in place of `_launch`
 
 
-@torch.library.custom_op("sumformer::power_sums", mutates_args=())
-def power_sums(x: Tensor, keep: Tensor | None, degree: int, chebyshev: bool, centre: float, inverse: float) -> Tensor:
+def summed(x: Tensor, keep: Tensor | None, degree: int, chebyshev: bool, centre: float, inverse: float) -> Tensor:
     """x (batch, n, d), float32 or float64, keep (batch, n) bool → (batch, d') in float64, ordered as `exponents`.
 
     t = (x − centre)·inverse for Chebyshev polynomials, x itself for powers.
@@ -47,29 +43,36 @@ def power_sums(x: Tensor, keep: Tensor | None, degree: int, chebyshev: bool, cen
     if not batch or not n or not (_emulated or runs_on(x)):
         return _twin(x, keep, degree, chebyshev, centre, inverse)
     fits = degree <= HIGHEST and comb(degree + d, d) - 1 <= WIDEST and n < 2**31 - 2**20
-    if x.dtype != torch.float32 or not fits or not (_emulated or os.environ.get(SWITCH) == "tiles"):
+    if x.dtype != torch.float32 or not fits:
         return by_blocks(x, keep, degree, chebyshev, centre, inverse)
     x, keep = x.contiguous(), None if keep is None else keep.contiguous()
     x = x if x.data_ptr() % 16 == 0 else x.clone()
-    plan, around = tiles(d, degree, chebyshev), turns(d, degree, chebyshev)
-    beside = 1 if around == 3 else around  # turns within a program: a power of two
-    block = PERIOD * THREADS // beside
-    programs = _programs(x, min(_resident(tile, d) for tile in plan), around // beside, block)
-    share = -(-(n // block) // programs)
-    length = 2 * batch * programs
-    partial = x.new_empty(around * sum(len(tile.features) for tile in plan), length, dtype=torch.float64)
-    # D_1 = 2 t; one rounding instead of two where centre·inverse is a float32
-    fused = _is_float32(centre * inverse) and _is_float32(inverse)
-    kind = (1 if fused else 2) if chebyshev else 0
-    scale = (2 * centre * inverse if fused else centre, 2 * inverse)
-    launches, first = [], 0
-    for tile in plan:
-        numbers = (n, programs, share, first, length, *scale)
-        text = program(tile, d, around, kind, keep is not None)
-        launches.append((text, (x, x if keep is None else keep, partial, *numbers), _resident(tile, d)))
-        first += around * len(tile.features)
-    _launch((batch * programs, around // beside), launches)
-    return _added(partial, *_recipes(d, degree, chebyshev, x.device), batch)
+    few = comb(degree + d, d) - 1 <= FEW
+    plan = (direct_cover if few else cover)(d, degree, chebyshev)
+    text = (direct if few else program)(plan, chebyshev, keep is not None)
+    width = -(-len(plan.pairs) // LANES) * LANES if few else 128 * len(plan.products)
+    resident = _resident(plan, few)
+    programs = _programs(x, resident, -(-n // LANES))
+    share = -(-(n // BLOCK) // programs) if few else -(-n // LANES // programs)
+    partial = x.new_empty(batch * programs, width, dtype=torch.float64)
+    numbers = struct.unpack("4i", struct.pack("2d", inverse, -centre * inverse))
+    arguments = (x, x if keep is None else keep, partial, n, programs, share, *numbers)
+    recipes = _recipes(d, degree, chebyshev, x.device)
+    launched = (batch * programs, text, arguments, resident)
+    side_by_side(
+        (text, resident, recipes[0].shape[1]),
+        x.device,
+        lambda: [
+            lambda: _launch(*launched),
+            lambda: _over_programs(partial, batch),
+            lambda: _put_together(partial.new_zeros(1, 1, width), *recipes),
+        ],
+    )
+    _launch(*launched)
+    return _added(partial, batch, *recipes)
+
+
+power_sums = torch.library.custom_op("sumformer::power_sums", mutates_args=())(summed)
 
 
 @power_sums.register_fake
@@ -77,78 +80,72 @@ def _(x: Tensor, keep: Tensor | None, degree: int, chebyshev: bool, centre: floa
     return x.new_empty(x.shape[0], comb(degree + x.shape[2], x.shape[2]) - 1, dtype=torch.float64)
 
 
-def _resident(tile: Tile, d: int) -> int:
-    """Programs of a multiprocessor at a time: as many as its registers hold."""
-    needed = sum(1 if rest else 2 for rest in tile.rest) + sum(op[0] != FEATURE for op in tile.code) + 4 * d + 26
-    return 4 if needed > 168 else 6 if needed > 128 else 8 if needed > 96 else 10
+def _resident(plan: Cover, few: bool) -> int:
+    """Programs of a multiprocessor at a time: as many as its registers and its shared memory hold."""
+    if few:
+        return min(16 if len(plan.pairs) <= 40 else 8, 220 * 1024 // (direct_bytes(plan) + 1024))
+    registers = 8 * len(plan.products) + 2 * len(plan.sets) + 60
+    by_registers = next((r for r in (24, 20, 16, 12) if registers <= 2048 // r), 8)
+    return min(by_registers, 220 * 1024 // (shared_bytes(plan) + 1024))
 
 
-def _programs(x: Tensor, resident: int, launches: int, block: int) -> int:
-    """For each sequence, one wave in all; fewer where equal shares of blocks would leave many with nothing to do."""
+def _programs(x: Tensor, resident: int, chunks: int) -> int:
+    """For each sequence, one wave in all."""
     if not x.is_cuda:
-        return 3
-    batch, n, _ = x.shape
+        return min(3, chunks)
     count = torch.cuda.get_device_properties(x.device).multi_processor_count
-    blocks = max(1, n // block)
-    choices = [max(1, r * count // (launches * batch)) for r in range(resident, resident // 2, -1)]
-    busy = [blocks / (p * -(-blocks // p)) for p in choices]
-    best = next((p for p, b in zip(choices, busy, strict=True) if b >= 0.93), choices[0])
-    return min(best, -(-n // 32))
+    return min(chunks, max(1, resident * count // x.shape[0]))
 
 
-def _is_float32(value: float) -> bool:
-    return float(torch.tensor(value, dtype=torch.float32)) == value
+def _launch(programs: int, text: str, arguments: tuple[Any, ...], resident: int) -> None:
+    from sumformer.kernels.power_sums_triton import tokens_to_sums
+
+    registers = min(255, 2048 // resident // 8 * 8)
+    tokens_to_sums[(programs,)](*arguments, TEXT=text, PLACES=PLACES, num_warps=1, maxnreg=registers)
 
 
-def _launch(grid: tuple[int, int], launches: list[tuple[str, tuple[Any, ...], int]]) -> None:
-    """All tiles; those new to the device are compiled first, in threads, as the compiler lets go of Python's lock."""
-    from sumformer.kernels.power_sums_triton import LIGHTLY, tile_sums
-
-    device = launches[0][1][0].device
-    options = [
-        {"TEXT": text, "PLACES": PLACES, "num_warps": THREADS // 32, "maxnreg": _registers(resident), **LIGHTLY}
-        for text, _, resident in launches
-    ]
-
-    def compile_one(i: int) -> None:
-        with torch.cuda.device(device):
-            tile_sums.warmup(*launches[i][1], grid=grid, **options[i])
-
-    fresh = [i for i, (text, _, _) in enumerate(launches) if (text, device) not in _compiled]
-    if len(fresh) > 1:
-        with ThreadPoolExecutor() as pool:
-            list(pool.map(compile_one, fresh))
-    _compiled.update((text, device) for text, _, _ in launches)
-    for (_, arguments, _), option in zip(launches, options, strict=True):
-        tile_sums[grid](*arguments, **option)
+def _added(partial: Tensor, batch: int, places: Tensor, factors: Tensor) -> Tensor:
+    """(programs of all sequences, entries) → (batch, d')."""
+    if partial.is_cuda:
+        return _put_together(_over_programs(partial, batch), places, factors)
+    return (partial.view(batch, -1, partial.shape[1]).sum(1)[:, places] * factors).sum(-1)
 
 
-_compiled: set[tuple[str, torch.device]] = set()
-
-
-def _registers(resident: int) -> int:
-    return min(255, 65536 // (THREADS * resident) // 8 * 8)
-
-
-def _added(partial: Tensor, rows: Tensor, scales: Tensor, batch: int) -> Tensor:
-    """(rows, columns of all sequences) → (batch, d'): scale · (the row − minus) of each β, over the columns."""
-    length, width = partial.shape[1], rows.shape[1]
-    if not partial.is_cuda:
-        sums = partial.view(-1, batch, length // batch).sum(-1)
-        less = torch.where(rows[1, :, None] < 0, 0.0, sums[rows[1].clamp(min=0)])
-        return ((sums[rows[0]] - less) * scales[:, None]).T.contiguous()
+def _over_programs(partial: Tensor, batch: int) -> Tensor:
+    """(programs of all sequences, entries) → (batch, parts, entries): sums of 64 programs and of what is left."""
     from sumformer.kernels.power_sums_triton import add_programs
 
-    out = partial.new_empty(batch, width)
-    add_programs[(out.numel(),)](partial, rows, scales, out, length, length // batch, width, BLOCK=256, num_warps=4)
+    programs, entries = partial.shape[0] // batch, partial.shape[1]
+    sums = partial.new_empty(batch, -(-programs // 64), entries)
+    numbers = (programs, sums.shape[1], entries)
+    add_programs[(sums.numel() // 32,)](partial, sums, *numbers, ROWS=64, COLUMNS=32, num_warps=4)
+    return sums
+
+
+def _put_together(sums: Tensor, places: Tensor, factors: Tensor) -> Tensor:
+    """(batch, parts, entries) → (batch, d'): Σ factor · entry, over the parts."""
+    from sumformer.kernels.power_sums_triton import put_together
+
+    out = sums.new_empty(sums.shape[0], factors.shape[0])
+    numbers = (*sums.shape[1:], out.shape[1])
+    put_together[(out.numel(),)](sums, places, factors, out, *numbers, PARTS=16, TERMS=factors.shape[1], num_warps=1)
     return out
 
 
 @cache
 def _recipes(d: int, degree: int, chebyshev: bool, device: torch.device) -> tuple[Tensor, Tensor]:
-    """Rows and minus (2, d'), scales (d')."""
-    found = torch.tensor(recipes(d, degree, chebyshev), dtype=torch.float64)
-    return found[:, :2].T.contiguous().to(device, torch.int32), found[:, 2].contiguous().to(device)
+    """For each β the entries, and their factors, that its sum is put together from."""
+    few = comb(degree + d, d) - 1 <= FEW
+    plan = (direct_cover if few else cover)(d, degree, chebyshev)
+    found = plan.recipes(chebyshev, plan.pairs if few else plan.entries)
+    longest = 1 << (max(map(len, found)) - 1).bit_length()
+    places = torch.zeros(len(found), longest, dtype=torch.int32)
+    factors = torch.zeros(len(found), longest, dtype=torch.float64)
+    for i, recipe in enumerate(found):
+        places[i] = next(iter(recipe))  # 0 times another's infinity would be NaN
+        places[i, : len(recipe)] = torch.tensor(list(recipe))
+        factors[i, : len(recipe)] = (1.0 if few else SCALE) * torch.tensor(list(recipe.values()), dtype=torch.float64)
+    return places.to(device), factors.to(device)
 
 
 def _twin(x: Tensor, keep: Tensor | None, degree: int, chebyshev: bool, centre: float, inverse: float) -> Tensor:

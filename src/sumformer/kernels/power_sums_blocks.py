@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from sumformer.kernels.feature_sums import CHEBYSHEV, POWERS
-from sumformer.kernels.power_sums_plan import exponents
+from sumformer.kernels.power_sums_cover import exponents
 
 _SPAN, _WIDTH = 2**14, 32
 

@@ -1,238 +1,185 @@
-"""Sets V_1, …, V_T of values such that each feature β, 0 < |β| ≤ m, is a product of two of one V_t, turned or not.
+"""Σ_k φ_β(x_k) as products of matrices: β_c = a_c + h_c b_c, 0 ≤ a_c < h_c, and the sum over tokens of A_i(x) B_j(x).
 
-1 and the coordinates are in every V_t for nothing; each other value takes one operation on values of its set. Greedy:
-the value that gives most β not reached yet. Then, again and again, a few values are taken out at random (of a fixed
-seed), what is missing is put right, and the outcome kept unless it has more values. How values make others is left to
-`Rule`: the exponents are numbers of base 2m + 1, so that a product of two monomials is the sum of two numbers.
+A holds the products of p_{a_c}(t_c), B those of p_{h_c b_c}(t_c), both by rising degree, eight and eight in a set. Only
+the pairs of sets that hold a |β| ≤ m are multiplied. h_c = 1 leaves the coordinate to B, h_c = m + 1 to A. Powers
+multiply to powers; for Chebyshev polynomials 2 T_{hb} T_a = T_{hb+a} + T_{hb−a}, so that
+    S_{hb+a} = 2 M_{b,a} − S_{h(b−1)+(h−a)},   S_a = M_{0,a},   S_{hb} = M_{b,0}.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_right
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, cached_property
-from itertools import count as count_from
-from itertools import product
-from typing import Protocol
-
-import numpy
-from numpy.typing import NDArray
+from itertools import combinations, combinations_with_replacement, product
 
 Exponents = tuple[int, ...]
-Numbers = NDArray[numpy.int64]
-_OUT, _LOOKS, _SLACK, _VALUES, _PATIENCE = 3, 8, 1.02, 64, 3
-
-
-class Space:
-    """`orbit` of a number, 0 where it stands for none with |β| ≤ m; `support`: a bit for each coordinate."""
-
-    def __init__(self, every: tuple[Exponents, ...], turns: int) -> None:
-        table = numpy.array(every)
-        self.d, self.degree = table.shape[1], int(table.sum(1).max())
-        self.base = 2 * self.degree + 1
-        place = self.base ** numpy.arange(self.d)
-        numbers = table @ place
-        turned = [numpy.roll(table, r * self.d // turns, axis=1) @ place for r in range(turns)]
-        names, index = numpy.unique(numpy.max(turned, axis=0), return_inverse=True)
-        self.orbits = len(names) - 1
-        self.orbit = numpy.zeros(self.base**self.d, dtype=numpy.int64)
-        self.orbit[numbers] = index
-        self.support = numpy.zeros(self.base**self.d, dtype=numpy.int64)
-        self.support[numbers] = (table > 0) @ 2 ** numpy.arange(self.d)
-        self.units = [int(p) for p in place]
-
-    def read(self, number: int) -> Exponents:
-        return tuple(number // u % self.base for u in self.units)
+EIGHT = 8
+"""Rows of a set: half of the rows, or all columns, of one multiplication in the tensor cores."""
 
 
 @cache
-def pairs(count: int) -> tuple[Numbers, Numbers]:
-    """All i ≤ j below `count`."""
-    first, second = numpy.triu_indices(count)
-    return first, second
-
-
-class Rule(Protocol):
-    """What values give; `have` begins with 0, for 1, and the coordinates."""
-
-    spread: int
-    """By how many values the sets may differ before the small ones go first."""
-    starts: int
-    rounds: int
-    """How often to begin, and to try again, over the number of sets: as much as takes well below a second."""
-
-    def sums(self, space: Space, have: Numbers) -> Numbers:
-        """The β that are products of two."""
-
-    def candidates(self, space: Space, have: Numbers, sums: Numbers) -> Numbers:
-        """The values one operation away; `sums` as above."""
-
-    def adds(self, space: Space, have: Numbers, new: Numbers) -> Numbers:
-        """(new, any) numbers: β that each would reach, 0 for none."""
-
-    def ladder(self, space: Space, heights: list[int]) -> list[int]:
-        """Values that lead to about so many factors of each coordinate."""
+def exponents(d: int, degree: int) -> tuple[Exponents, ...]:
+    """All β with |β| ≤ degree, by total degree, then the largest first coordinate first."""
+    bars = combinations(range(degree + d), d)
+    every = (tuple(b - a - 1 for a, b in zip((-1, *bar), bar, strict=False)) for bar in bars)
+    return tuple(sorted(every, key=lambda beta: (sum(beta), [-b for b in beta])))
 
 
 @dataclass(frozen=True)
-class Part:
-    """One V_t."""
+class Cover:
+    """`radices`: h; `wide`: T_k of a coordinate that is split are made in float64, and all sums are in float64."""
 
-    space: Space
-    rule: Rule
-    values: tuple[int, ...]
+    degree: int
+    radices: tuple[int, ...]
+    wide: bool = True
 
-    @cached_property
-    def have(self) -> Numbers:
-        return numpy.array([0, *self.space.units, *self.values])
-
-    @cached_property
-    def sums(self) -> Numbers:
-        return self.rule.sums(self.space, self.have)
+    def side(self, which: int) -> list[Exponents]:
+        """The exponents of A or B by rising degree."""
+        ranges = [range(self.degree + 1)[:: h if which else 1][: None if which else h] for h in self.radices]
+        return sorted((row for row in product(*ranges) if sum(row) <= self.degree), key=lambda row: (sum(row), row))
 
     @cached_property
-    def reached(self) -> Numbers:
-        return numpy.unique(self.space.orbit[self.sums])
+    def sets(self) -> tuple[tuple[int, tuple[Exponents, ...]], ...]:
+        """(side, at most eight exponents): those of A, then those of B."""
+        found = []
+        for which in (0, 1):
+            rows = self.side(which)
+            found += [(which, tuple(rows[start : start + EIGHT])) for start in range(0, len(rows), EIGHT)]
+        return tuple(found)
 
     @cached_property
-    def candidates(self) -> Numbers:
-        found = self.rule.candidates(self.space, self.have, self.sums)
-        return found[~numpy.isin(found, self.have, kind="table")]
+    def products(self) -> tuple[tuple[int, int, int], ...]:
+        """(set, set, set): the rows of the first two times the columns of the third.
+
+        The pairs of a set of B are taken two and two; what is left over has the first set of A in common.
+        """
+        left = [i for i, (which, _) in enumerate(self.sets) if which == 0]
+        out, over = [], []
+        for j in range(len(left), len(self.sets)):
+            room = self.degree - sum(self.sets[j][1][0])
+            mates = [i for i in left if sum(self.sets[i][1][0]) <= room]
+            if len(mates) % 2:
+                over.append(j)
+                mates = mates[1:]
+            out += [(mates[i], mates[i + 1], j) for i in range(0, len(mates), 2)]
+        over += over[-1:] if len(over) % 2 else []
+        return (*out, *((over[i], over[i + 1], 0) for i in range(0, len(over), 2)))
 
     @cached_property
-    def adds(self) -> Numbers:
-        return self.space.orbit[self.rule.adds(self.space, self.have, self.candidates)]
+    def entries(self) -> dict[tuple[Exponents, Exponents], int]:
+        """(a, h b) → the place of Σ A B among the 16 · 8 sums of each product, one product after the other."""
+        found: dict[tuple[Exponents, Exponents], int] = {}
+        for number, (first, second, third) in enumerate(self.products):
+            for half, rows in enumerate((first, second)):
+                for (r, row), (c, column) in product(enumerate(self.sets[rows][1]), enumerate(self.sets[third][1])):
+                    key = (column, row) if self.sets[third][0] == 0 else (row, column)
+                    found.setdefault(key, (number * 2 * EIGHT + half * EIGHT + r) * EIGHT + c)
+        return found
 
-    def plus(self, value: int) -> Part:
-        return Part(self.space, self.rule, (*self.values, value))
+    @cached_property
+    def pairs(self) -> dict[tuple[Exponents, Exponents], int]:
+        """(a, h b) of every β with 0 < |β| ≤ m, and its number, those with one b together."""
+        betas = exponents(len(self.radices), self.degree)[1:]
+        found = [
+            tuple(zip(*((k % h, k - k % h) for k, h in zip(beta, self.radices, strict=True)), strict=True))
+            for beta in betas
+        ]
+        return {
+            (a, b): i
+            for i, (a, b) in enumerate(sorted(found, key=lambda pair: (sum(pair[1]), pair[1], sum(pair[0]), pair[0])))
+        }
 
-    def without(self, value: int) -> Part:
-        """Also without what can no longer be made."""
-        kept, left = Part(self.space, self.rule, ()), [v for v in self.values if v != value]
-        while left:
-            made = numpy.intersect1d(kept.candidates, left)
-            if not len(made):
-                break
-            kept = Part(self.space, self.rule, (*kept.values, *made.tolist()))
-            left = [v for v in left if v not in kept.values]
-        return kept
+    def recipes(self, chebyshev: bool, entries: dict[tuple[Exponents, Exponents], int]) -> list[dict[int, float]]:
+        """For each β with 0 < |β| ≤ m the entries whose sum, each times its factor, is Σ φ_β."""
+        out = []
+        for beta in exponents(len(self.radices), self.degree)[1:]:
+            found: dict[int, float] = {}
+            for parts in product(*(_chain(k, h, chebyshev) for k, h in zip(beta, self.radices, strict=True))):
+                factor = 1.0
+                for _, _, f in parts:
+                    factor *= f
+                entry = entries[tuple(a for a, _, _ in parts), tuple(b for _, b, _ in parts)]
+                found[entry] = found.get(entry, 0.0) + factor
+            out.append(found)
+        return out
 
+    def folded(self, coordinate: int) -> bool:
+        return 1 < self.radices[coordinate] <= self.degree
 
-def cover(
-    every: tuple[Exponents, ...], turns: int, most: int, rule: Rule
-) -> list[tuple[list[Exponents], list[Exponents]]]:
-    """(V_t, the β it is for, at most `most` of them) for each t; one β of every orbit."""
-    space = Space(every, turns)
-    count = -(-round(_SLACK * space.orbits) // most) if space.orbits > most else 1
-    parts = _search(space, rule, count, most)
-    owner = _owners(parts, most)
-    out = []
-    for t, part in enumerate(parts):
-        found = dict(zip(space.orbit[part.sums].tolist(), part.sums.tolist(), strict=True))
-        features = [space.read(found[orbit]) for orbit in numpy.flatnonzero(owner == t).tolist()]
-        if features:
-            out.append(([space.read(v) for v in part.values], features))
-    return out
+    def error(self, beta: Exponents) -> float:
+        """What Σ φ_β is off by for each token in units of 2⁻²⁴, |t| ≤ 1 being exact, Chebyshev polynomials.
 
+        T_k costs k (k − 1) / 2 by recurrence. What coordinates that are not split cost does not grow, as one value is a
+        factor of all that are put together. A sum of float32 has 16 roundings, which count where it is one of several:
+        one alone is as good as its own Σ|φ|.
+        """
+        apart = sum(k * (k - 1) / 2 for c, k in enumerate(beta) if not self.folded(c))
+        chains = [_chain(k, h, True) for k, h in zip(beta, self.radices, strict=True)]
+        summed = 16 if not self.wide and any(len(chain) > 1 for chain in chains) else 0
+        total = 0.0
+        for parts in product(*chains):
+            factor, off, left, right = 1.0, 0.0, 0, 0
+            for c, (a, b, f) in enumerate(parts):
+                factor, left, right = factor * abs(f), left + (a > 0), right + (b > 0)
+                if self.folded(c):
+                    off += self.value_error(c, a) + self.value_error(c, b)
+            total += factor * (off + max(0, left - 1) + max(0, right - 1) + summed)
+        return total + apart
 
-def _search(space: Space, rule: Rule, count: int, most: int) -> list[Part]:
-    random = numpy.random.default_rng(0)
-    best: list[Part] = []
-    for tried in count_from(1):
-        start = _completed(_ladders(space, rule, random, count), most, _size(best) if best else _VALUES * count)
-        best = start or best
-        if best and tried >= rule.starts:
-            break
-        count += tried % _PATIENCE == 0 and not best
-    for i in range(rule.rounds // count):
-        parts = list(best)
-        if count > 1 and i % 4 == 3:
-            t = max(range(count), key=lambda t: len(parts[t].values))
-            parts[t] = _ladders(space, rule, random, count)[int(random.integers(count))]
-        for _ in range(random.integers(1, _OUT + 1)):
-            t = int(random.integers(count))
-            if parts[t].values:
-                parts[t] = parts[t].without(parts[t].values[int(random.integers(len(parts[t].values)))])
-        parts = _completed(parts, most, _size(best))
-        if parts and _size(parts) <= _size(best):
-            best = parts
-    return best
-
-
-def _size(parts: list[Part]) -> int:
-    return sum(len(part.values) for part in parts)
-
-
-def _ladders(space: Space, rule: Rule, random: numpy.random.Generator, count: int) -> list[Part]:
-    """Sets that begin with what leads to some place, from a quarter to half of the degree away."""
-    parts = []
-    for t in range(count):
-        degree = space.degree * (0.15 + 0.35 * (t + 1) / count)
-        heights = numpy.floor(random.dirichlet(numpy.ones(space.d)) * degree + 0.5)
-        parts.append(Part(space, rule, tuple(rule.ladder(space, [int(h) for h in heights]))))
-    return parts
+    def value_error(self, c: int, k: int) -> float:
+        """Of T_k of a coordinate that is split: T_(hb) is T_b of T_h."""
+        if self.wide:
+            return float(k > 0)
+        h = self.radices[c]
+        b = k // h
+        return b * b * h * (h - 1) / 2 + b * (b - 1) / 2 if b else k * (k - 1) / 2
 
 
-def _completed(parts: list[Part], most: int, size: int) -> list[Part]:
-    """Values more until every orbit has an owner; [] if that takes more than `size` values in all."""
-    parts = list(parts)
-    owner = _owners(parts, most)
-    while (owner < 0).any():
-        if _size(parts) >= size:
-            return []
-        load = numpy.bincount(owner[owner >= 0], minlength=len(parts) + 1)
-        missing = (owner < 0).astype(float)
-        t, chosen = _best(parts, missing, most - load)
-        if chosen < 0:
-            return []
-        parts[t] = parts[t].plus(int(parts[t].candidates[chosen]))
-        new = parts[t].reached[missing[parts[t].reached] > 0]
-        if load[t] + len(new) <= most:
-            owner[new] = t
-        else:
-            owner = _owners(parts, most)
-    return parts
+@cache
+def cover(d: int, degree: int, chebyshev: bool) -> Cover:
+    """The fewest products, then the fewest sets; Chebyshev polynomials to within 2 Σ β_c² units of 2⁻²⁴ a token."""
+
+    def cost(left: list[int], right: list[int]) -> tuple[int, int]:
+        pairs = sum(bisect_right(right[::EIGHT], degree - least) for least in left[::EIGHT])
+        return (pairs + 1) // 2, -(-len(left) // EIGHT) - (-len(right) // EIGHT)
+
+    return _best(d, degree, chebyshev, cost, wide=True)
 
 
-def _best(parts: list[Part], missing: NDArray[numpy.float64], room: Numbers) -> tuple[int, int]:
-    """A set that has room, and the candidate of it that reaches most; the small sets first."""
-    free = [t for t in range(len(parts)) if room[t] > 0 and len(parts[t].candidates)]
-    gains = {t: numpy.minimum(missing[parts[t].adds].sum(1), room[t]) for t in free}
-    least = min((len(parts[t].values) for t in free), default=0)
-    for spread in (parts[0].rule.spread, 1000):
-        t = max((t for t in free if len(parts[t].values) <= least + spread), key=lambda t: gains[t].max(), default=-1)
-        if t >= 0 and gains[t].max() > 0:
-            return t, int(gains[t].argmax())
-    # nothing within one step: what would be within two, of some
-    t = min(free, key=lambda t: len(parts[t].values), default=0)
-    some = range(0, len(parts[t].candidates), 1 + len(parts[t].candidates) // _LOOKS)
-    return t, max(some, key=lambda c: missing[parts[t].plus(int(parts[t].candidates[c])).adds].sum(), default=-1)
+@cache
+def direct_cover(d: int, degree: int, chebyshev: bool) -> Cover:
+    """The fewest rows."""
+    return _best(d, degree, chebyshev, lambda left, right: (len(left) + len(right), 0), wide=False)
 
 
-def _owners(parts: list[Part], most: int) -> Numbers:
-    """For each orbit a set that reaches it, −1 where none that does has room; orbit 0 is nobody's."""
-    reach = numpy.zeros((len(parts), parts[0].space.orbits + 1), dtype=bool)
-    for t, part in enumerate(parts):
-        reach[t, part.reached] = True
-    options = reach.sum(0)
-    owner: Numbers = numpy.where(options == 1, reach.argmax(0), -1)
-    owner[0] = len(parts)
-    load = [0] * len(parts)
-    for t in range(len(parts)):
-        alone = numpy.flatnonzero(owner == t)
-        owner[alone[most:]] = -1
-        load[t] = min(most, len(alone))
-    several = numpy.flatnonzero(options > 1)
-    for orbit in several[numpy.argsort(options[several], kind="stable")]:
-        t = min(reach[:, orbit].nonzero()[0].tolist(), key=load.__getitem__)
-        if load[t] < most:
-            owner[orbit] = t
-            load[t] += 1
-    # one of the others makes room by moving on
-    for orbit in numpy.flatnonzero(owner < 0).tolist():
-        for t, u in product(reach[:, orbit].nonzero()[0].tolist(), range(len(parts))):
-            movable = numpy.flatnonzero((owner == t) & reach[u]) if load[u] < most else owner[:0]
-            if len(movable):
-                owner[movable[0]], owner[orbit] = u, t
-                load[u] += 1
-                break
-    return owner
+def _best(
+    d: int, degree: int, chebyshev: bool, cost: Callable[[list[int], list[int]], tuple[int, int]], wide: bool
+) -> Cover:
+    def price(radices: tuple[int, ...]) -> tuple[int, int]:
+        left = _degrees([range(h) for h in radices], degree)
+        return cost(left, _degrees([range(0, degree + 1, h) for h in radices], degree))
+
+    for radices in sorted(combinations_with_replacement(range(1, degree + 2), d), key=lambda r: (price(r), r)):
+        found = Cover(degree, radices, wide)
+        betas = exponents(d, degree) if chebyshev else ()
+        if all(found.error(beta) <= 2 * sum(b * b for b in beta) for beta in betas):
+            return found
+    raise AssertionError("a coordinate may always be left whole")
+
+
+def _degrees(ranges: list[range], degree: int) -> list[int]:
+    found = [0]
+    for values in ranges:
+        found = [a + b for a in found for b in values if a + b <= degree]
+    return sorted(found)
+
+
+@cache
+def _chain(k: int, h: int, chebyshev: bool) -> tuple[tuple[int, int, float], ...]:
+    """(a, h b, factor) of what Σ p_k is put together from."""
+    b, a = divmod(k, h)
+    if not chebyshev or not a or not b:
+        return ((a, h * b, 1.0),)
+    return ((a, h * b, 2.0), *((i, j, -f) for i, j, f in _chain(h * b - a, h, True)))

@@ -1,259 +1,202 @@
-"""A tile of power sums as one PTX program: tokens in, two float64 for each feature, turn and program out.
+"""Power sums as one PTX program of a warp: tokens in, the sums of all products of a `Cover` out.
 
-A thread keeps two chains a, b of float32 for each feature in registers, and high in shared memory. PERIOD tokens are
-added to the chains in turn, b starting anew; then high takes them over,
-    s = fl(a + b), high' = fl(high + s), a' = fl(s − fl(high' − high)).
-Where the plan lets a feature rest, it has the chain a alone, taken over after so many periods. At the end the threads
-of a program are added, high and a apart. No atomics: two runs agree bit for bit. It is text because the registers
-should hold the chains and little else, and because compiling it then takes a second.
+Thirty-two tokens at a time, each lane makes the values of one token in float32 and puts them into shared memory. Then
+four times eight tokens: lane 4 q + c reads row q of every set for tokens c and c + 4 of them, as float64, and
+    sums (16, 8) += rows (16, 8) · columns (8, 8)
+runs in the tensor cores for each product, whose operands lie as they were read. Products of float32 are exact in
+float64. No atomics and a fixed order: two runs agree bit for bit. It is text because Triton has no such product.
+
+There are few units that convert to float64. Those of B are converted by moving bits: sign, exponent and fraction of
+float32, put where float64 has them, are the number times 2⁻⁸⁹⁶, and so are the sums. Infinities and NaN do not survive
+that, so tokens outside a cube where all values are finite go a slower way, with all others of their thirty-two.
 """
 
 from __future__ import annotations
 
+import struct
+from collections.abc import Callable
 from functools import cache
 
-from sumformer.kernels.power_sums_plan import FEATURE, FMS, FMS_TWO, MULTIPLY, Tile
+from sumformer.kernels.power_sums_cover import EIGHT, Cover, Exponents
+from sumformer.kernels.power_sums_values import (
+    KEEP,
+    LANES,
+    ONE,
+    PARTIAL,
+    PROGRAMS,
+    SHARE,
+    WIDE_ZERO,
+    ZERO,
+    N,
+    Values,
+    X,
+)
 
-THREADS = 64
-PERIOD = 28
-"""Tokens of a thread between two carries."""
-PLACES = "=r,l,l,l,r,r,r,r,r,f,f"
-_X, _KEEP, _PARTIAL, _N, _PROGRAMS, _SHARE, _FIRST_ROW, _LENGTH, _CENTRE, _INVERSE = (f"${i}" for i in range(1, 11))
-_GROUP = 16 * THREADS  # bytes of four features in shared memory
-_ONE, _ZERO, _MINUS_TWO = "0f3F800000", "0f00000000", "0fC0000000"
+SCALE = 2.0**896
+"""The sums are to be multiplied by it."""
+_SMALL = "0d07F0000000000000"
+_MULTIPLY = "mma.sync.aligned.m16n8k8.row.col.f64.f64.f64.f64"
 
 
 @cache
-def program(tile: Tile, d: int, turns: int, affine: int, masked: bool) -> str:
-    """`turns` rotations of the coordinates, by d / turns each, side by side; of three, one for each program_id(1).
-
-    t = x, or x·inverse − centre (`affine` = 1), or (x − centre)·inverse (2); 0 where `masked` tokens are hidden.
-    """
-    return _Program(tile, d, turns, affine, masked).text()
+def program(cover: Cover, chebyshev: bool, masked: bool) -> str:
+    """p_k(t) of t = x, or T_k of t = x · inverse + shift; the values of hidden tokens are those of t = 0, times 0."""
+    return _Program(cover, chebyshev, masked).text()
 
 
-class _Program:
-    def __init__(self, tile: Tile, d: int, turns: int, affine: int, masked: bool) -> None:
-        self.tile, self.d, self.affine, self.masked = tile, d, affine, masked
-        self.size = len(tile.features)
-        by_slot = sorted(range(self.size), key=tile.slots.__getitem__)
-        # features of one place in shared memory, four and four
-        self.members = [(*by_slot[g : g + 4], *[None] * (g + 4 - self.size)) for g in range(0, self.size, 4)]
-        self.side = 1 if turns == 3 else turns
-        self.turns, self.step, self.tokens = turns, d // turns, THREADS // self.side
-        # of a period: `head` tokens, then `body` tokens again and again; `ring` tokens are under way
-        self.ring, self.head, self.body = (14, 14, 14) if self.size <= 32 else (4, 4, 24 if self.size <= 64 else 8)
-        self.lines: list[str] = []
+def shared_bytes(cover: Cover) -> int:
+    return LANES * _token_bytes(cover)
+
+
+def _width(cover: Cover) -> int:
+    """Sets that are read at a time."""
+    return 4 if len(cover.sets) > 2 else 2
+
+
+def _token_bytes(cover: Cover) -> int:
+    """`_width` sets side by side, row by row; so many words beyond a multiple of 32 that no bank is asked twice."""
+    width = _width(cover)
+    words = EIGHT * width * -(-len(cover.sets) // width)
+    return 4 * (-(-words // 32) * 32 + width)
+
+
+class _Program(Values):
+    def __init__(self, cover: Cover, chebyshev: bool, masked: bool) -> None:
+        super().__init__(cover, chebyshev, masked)
+        self.width, self.stride = _width(cover), _token_bytes(cover)
+        self.groups = -(-len(cover.sets) // self.width)
 
     def text(self) -> str:
         self.registers()
         self.start()
-        self.periods()
-        self.remainder()
+        self.load()
+        self.say("LOOP:")
+        self.take()
+        self.load()
+        self.rows()
+        self.say("bar.warp.sync 0xffffffff", "@!usual bra SLOW")
+        for step in range(LANES // 8):
+            self.multiply(step, self.by_bits)
+        self.say("bra NEXT", "SLOW:")
+        for step in range(LANES // 8):
+            self.multiply(step, self.by_value)
+        self.say("NEXT:", "bar.warp.sync 0xffffffff", "add.u32 chunk, chunk, 1")
+        self.say("setp.lt.u32 more, chunk, last", "@more bra LOOP")
         self.finish()
         return "{ " + " ".join(self.lines) + " }"
 
-    def say(self, *lines: str) -> None:
-        self.lines += [line if line.endswith(":") else line + ";" for line in lines]
-
     def registers(self) -> None:
-        most = self.d + sum(op[0] != FEATURE for op in self.tile.code)
+        self.value_registers()
         self.say(
-            f".shared .align 16 .b8 store[{_GROUP * len(self.members)}]",
-            f".reg .f32 a<{self.size}>, b<{self.size}>, v<{most}>, w<{most}>, x<{self.ring * self.d}>",
-            ".reg .f32 h<4>, n<4>, s, minus, shift, weight",
-            ".reg .b32 tid, cta, program, batch, turn, token, mine, blocks, first, last, left, stop, periods, i, j, f",
-            f".reg .b32 o<8>, k<{self.ring}>",
-            f".reg .b64 p<{self.d}>, q, sequence, at, row",
-            ".reg .pred more, again, inside",
-            ".reg .f64 total<4>, e",
+            f".shared .align 128 .b8 store[{shared_bytes(self.cover)}]",
+            f".reg .f32 x<{self.d}>, y<{self.d}>, size, single, value<4>",
+            f".reg .f64 s<{4 * len(self.cover.products)}>, v<{2 * self.width * self.groups}>",
+            f".reg .b32 tid, cta, which, batch, token, chunk, last, chunks, r<{2 * self.width * self.groups}>",
+            ".reg .b32 read, write, mark, next, high, low",
+            ".reg .b64 sequence, place, address",
+            ".reg .pred more, inside, usual, small",
         )
 
     def start(self) -> None:
-        """Where the thread stands; high = a = 0."""
-        self.say("mov.u32 $0, 0", "mov.u32 tid, %tid.x", "mov.u32 cta, %ctaid.x", f"neg.f32 shift, {_CENTRE}")
-        self.say(f"rem.u32 program, cta, {_PROGRAMS}", f"div.u32 batch, cta, {_PROGRAMS}")
-        self.say(f"mul.wide.u32 sequence, batch, {_N}", "mov.u32 mine, store", "mad.lo.u32 mine, tid, 16, mine")
-        self.say(f"and.b32 token, tid, {self.tokens - 1}", f"shr.u32 turn, tid, {self.tokens.bit_length() - 1}")
-        if self.turns == 3:
-            self.say("mov.u32 turn, %ctaid.y")
-        self.say(*(f"mov.f32 a{f}, {_ZERO}" for f in range(self.size)))
-        self.say("mov.u32 periods, 0")
-        self.keep_chains()
-        block = PERIOD * self.tokens
-        self.say(f"div.u32 blocks, {_N}, {block}", f"mul.lo.u32 first, program, {_SHARE}")
-        self.say("min.u32 first, first, blocks", f"add.u32 last, first, {_SHARE}", "min.u32 last, last, blocks")
-        self.say("sub.u32 left, last, first", f"mul.lo.u32 left, left, {(PERIOD - self.head) // self.body}")
-        self.say(f"mad.lo.u32 i, first, {block}, token", f"mul.lo.u32 first, blocks, {block}")
-        self.point()
+        """Where the lane stands; all sums are 0."""
+        self.say("mov.u32 $0, 0", "mov.u32 tid, %tid.x", "mov.u32 cta, %ctaid.x")
+        self.say(f"rem.u32 which, cta, {PROGRAMS}", f"div.u32 batch, cta, {PROGRAMS}")
+        self.say(f"mul.wide.u32 sequence, batch, {N}")
+        self.map()
+        self.say("mov.u32 read, store", "shr.u32 low, tid, 2", f"mad.lo.u32 write, tid, {self.stride}, read")
+        self.say(f"mad.lo.u32 read, low, {4 * self.width}, read")
+        self.say("and.b32 low, tid, 3", f"mad.lo.u32 read, low, {EIGHT // self.width * self.stride}, read")
+        self.say(*(f"mov.f64 s{i}, {WIDE_ZERO}" for i in range(4 * len(self.cover.products))))
+        self.say(f"add.u32 chunks, {N}, {LANES - 1}", f"div.u32 chunks, chunks, {LANES}")
+        self.say(f"mul.lo.u32 chunk, which, {SHARE}", f"add.u32 last, chunk, {SHARE}", "min.u32 last, last, chunks")
+        self.say(f"mad.lo.u32 token, chunk, {LANES}, tid", "setp.ge.u32 more, chunk, last", "@more bra FINISH")
 
-    def point(self) -> None:
-        """p, q: where token i of the sequence begins; p of each part of the coordinates that is turned as a whole."""
-        self.say("cvt.u64.u32 at, i", "add.u64 at, at, sequence", f"add.u64 q, at, {_KEEP}")
-        self.say(f"mad.lo.u64 row, at, {4 * self.d}, {_X}")
-        for c in range(0, self.d, self.step):
-            self.say(f"mad.lo.u32 j, turn, {self.step}, {c}", f"rem.u32 j, j, {self.d}", "mul.wide.u32 at, j, 4")
-            self.say(f"add.u64 p{c}, row, at")
-
-    def load(self, slot: int, ahead: int, condition: str = "") -> None:
-        """The coordinates, and the mark, of the token `ahead` tokens of the thread behind p and q."""
-        away = 4 * self.d * self.tokens * ahead
-        for c in range(0, self.d, self.step):
-            names = [f"x{slot * self.d + c + i}" for i in range(self.step)]
-            if self.step in (2, 4):
-                self.say(f"{condition}ld.global.nc.v{self.step}.f32 {{{', '.join(names)}}}, [p{c}+{away}]")
-            else:
-                self.say(*(f"{condition}ld.global.nc.f32 {x}, [p{c}+{away + 4 * i}]" for i, x in enumerate(names)))
+    def load(self) -> None:
+        """The coordinates, and the mark, of the lane's next token of the sequence; 0 behind its end."""
+        self.say(f"setp.lt.u32 inside, token, {N}", "cvt.u64.u32 place, token", "add.u64 place, place, sequence")
+        self.say(f"mad.lo.u64 address, place, {4 * self.d}, {X}", f"add.u32 token, token, {LANES}")
+        names = [f"y{c}" for c in range(self.d)]
+        self.say(*(f"mov.f32 {y}, {ZERO}" for y in names))
+        if self.d in (2, 4):
+            self.say(f"@inside ld.global.nc.v{self.d}.f32 {{{', '.join(names)}}}, [address+0]")
+        else:
+            self.say(*(f"@inside ld.global.nc.f32 {y}, [address+{4 * c}]" for c, y in enumerate(names)))
+        self.say("selp.u32 next, 1, 0, inside")
         if self.masked:
-            self.say(f"{condition}ld.global.nc.u8 k{slot}, [q+{self.tokens * ahead}]")
+            self.say(f"add.u64 address, place, {KEEP}", "@inside ld.global.nc.u8 next, [address+0]")
 
-    def advance(self, count: int) -> None:
-        for c in range(0, self.d, self.step):
-            self.say(f"add.u64 p{c}, p{c}, {4 * self.d * self.tokens * count}")
-        if self.masked:
-            self.say(f"add.u64 q, q, {self.tokens * count}")
+    def take(self) -> None:
+        """What was loaded becomes the token whose values are made."""
+        self.say("mov.u32 mark, next", *(f"mov.f32 x{c}, y{c}" for c in range(self.d)))
 
-    def periods(self) -> None:
-        self.say("setp.eq.u32 again, left, 0", "@again bra REST")
-        for s in range(self.ring):
-            self.load(s, s)
-        self.say("PERIOD:", f"sub.u32 stop, left, {(PERIOD - self.head) // self.body}")
-        for s in range(self.head):
-            self.token(s % self.ring, "ab"[s % 2], begins=s == 1)
-            self.load(s % self.ring, s + self.ring)
-        self.advance(self.head)
-        self.say("BODY:", "sub.u32 left, left, 1", "setp.ne.u32 more, left, 0")
-        for s in range(self.body):
-            self.token(s % self.ring, "ab"[s % 2])
-            self.load(s % self.ring, s + self.ring, "@more " if s + self.ring >= self.body else "")
-        self.advance(self.body)
-        self.say("setp.ne.u32 again, left, stop", "@again bra BODY")
-        self.carry({0, 1})
-        self.say("add.u32 periods, periods, 1")
-        for rest in sorted(set(self.tile.rest) - {0, 1}):
-            self.say(f"and.b32 i, periods, {rest - 1}", "setp.ne.u32 again, i, 0", "@again bra CARRIED")
-            self.carry({rest})
-        self.say("CARRIED:", "setp.ne.u32 more, left, 0", "@more bra PERIOD")
+    def rows(self) -> None:
+        """Products of the values, those of A times the weight; four sets at a time.
 
-    def remainder(self) -> None:
-        """What is left of the sequence, one token of a thread at a time; `first` is the same for all of them."""
-        self.say("REST:", f"mad.lo.u32 first, program, {self.tokens}, first")
-        self.say("STEP:", f"setp.ge.u32 again, first, {_N}", "@again bra FINISH")
-        self.say("add.u32 i, first, token", f"setp.lt.u32 inside, i, {_N}")
-        self.point()
-        self.say(*(f"mov.f32 x{c}, {_ZERO}" for c in range(self.d)), "mov.u32 k0, 0")
-        self.load(0, 0, "@inside ")
-        self.token(0, "a", last=True)
-        self.carry(set(self.tile.rest), last=True)
-        self.say(f"mad.lo.u32 first, {_PROGRAMS}, {self.tokens}, first", "bra STEP")
+        `usual` where those of all lanes are finite: products of at most m values, and none is above 2^126.
+        """
+        self.say("setp.ne.u32 shown, mark, 0", f"selp.f32 weight, {ONE}, {ZERO}, shown", "setp.eq.u32 usual, 0, 0")
+        self.values([f"x{c}" for c in range(self.d)])
+        limit = 2.0 ** (126 / self.cover.degree) / (2 if self.chebyshev else 1)  # |T_k(t)| ≤ max(1, 2 |t|)^k
+        for c in range(self.d):
+            self.say(f"abs.f32 size, u{c}_1", f"setp.le.f32 small, size, {_float32(min(limit, 2.0**126))}")
+            self.say("and.pred usual, usual, small")
+        self.say("vote.sync.all.pred usual, usual, 0xffffffff")
+        parts: dict[tuple[int, Exponents], str] = {}
+        for group in range(self.groups):
+            for q in range(EIGHT):
+                names = []
+                for i in range(self.width * group, self.width * (group + 1)):
+                    side, rows = self.cover.sets[i] if i < len(self.cover.sets) else (0, ())
+                    name = f"value{i % self.width}"
+                    names.append(ZERO if q >= len(rows) else self.row(side, rows[q], name, parts))
+                place = 4 * self.width * (EIGHT * group + q)
+                self.say(f"st.shared.v{self.width}.f32 [write+{place}], {{{', '.join(names)}}}")
 
-    def token(self, slot: int, chain: str, begins: bool = False, last: bool = False) -> None:
-        """+ v_j v_i for each feature, or + (weight · v_j) v_i where a hidden token's features would not be 0."""
-        names = [f"x{slot * self.d + c}" for c in range(self.d)]
-        if self.affine:
-            self.say(*(self.mapped(f"v{c}", x) for c, x in enumerate(names)))
-            names = [f"v{c}" for c in range(self.d)]
-        if self.masked:
-            self.say(f"setp.ne.u32 inside, k{slot}, 0")
-            self.say(*(f"selp.f32 v{c}, {x}, {_ZERO}, inside" for c, x in enumerate(names)))
-            names = [f"v{c}" for c in range(self.d)]
-        weighted = self.affine and (self.masked or last)
-        if weighted:
-            self.say(f"selp.f32 weight, {_ONE}, {_ZERO}, inside")
-        factors: dict[int, str] = {}
-        feature = 0
-        for kind, i, j, k in self.tile.code:
-            if kind == FEATURE:
-                one, other = (j, i) if j >= 0 else (i, -1)
-                if one not in factors:
-                    factors[one] = f"w{one}" if weighted else names[one]
-                    self.say(*([f"mul.rn.f32 w{one}, {names[one]}, weight"] if weighted else []))
-                two = self.tile.rest[feature] == 0
-                name = f"{chain if two else 'a'}{feature}"
-                self.say(_added(name, factors[one], names[other] if other >= 0 else None, two and begins))
-                feature += 1
-                continue
-            name = f"v{len(names)}"
-            if kind == MULTIPLY:
-                self.say(f"mul.rn.f32 {name}, {names[i]}, {names[j]}")
-            elif kind == FMS:
-                self.say(f"neg.f32 minus, {names[k]}", f"fma.rn.f32 {name}, {names[i]}, {names[j]}, minus")
-            elif kind == FMS_TWO:
-                self.say(f"fma.rn.f32 {name}, {names[i]}, {names[j]}, {_MINUS_TWO}")
-            names.append(name)
+    def multiply(self, step: int, converted: Callable[[int, str, str], None]) -> None:
+        """Eight tokens, those of c = 0 … 3 so far apart that no bank is asked twice."""
+        apart = EIGHT // self.width
+        away = [(s // apart * 4 * apart + s % apart) * self.stride for s in (2 * step, 2 * step + 1)]
+        loaded: set[int] = set()
+        seen: set[int] = set()
+        for number, (first, second, third) in enumerate(self.cover.products):
+            for i in (third, first, second):
+                group = i // self.width
+                if group not in loaded:
+                    for half in (0, 1):
+                        names = ", ".join(f"r{2 * (self.width * group + j) + half}" for j in range(self.width))
+                        place = away[half] + 4 * self.width * EIGHT * group
+                        self.say(f"ld.shared.v{self.width}.u32 {{{names}}}, [read+{place}]")
+                if i not in seen:
+                    for half in (0, 1):
+                        converted(self.cover.sets[i][0], f"r{2 * i + half}", f"v{2 * i + half}")
+                loaded.add(group)
+                seen.add(i)
+            sums = "{" + ", ".join(f"s{4 * number + i}" for i in range(4)) + "}"
+            rows = ", ".join(f"v{2 * i + half}" for half in (0, 1) for i in (first, second))
+            self.say(f"{_MULTIPLY} {sums}, {{{rows}}}, {{v{2 * third}, v{2 * third + 1}}}, {sums}")
 
-    def mapped(self, t: str, x: str) -> str:
-        if self.affine == 1:
-            return f"fma.rn.f32 {t}, {x}, {_INVERSE}, shift"
-        return f"sub.rn.f32 {t}, {x}, {_CENTRE}; mul.rn.f32 {t}, {t}, {_INVERSE}"
+    def by_bits(self, side: int, read: str, value: str) -> None:
+        if side == 0:
+            self.say(f"mov.b32 single, {read}", f"cvt.f64.f32 {value}, single")
+        else:
+            self.say(f"shr.s32 high, {read}, 3", "and.b32 high, high, 0x8fffffff", f"shl.b32 low, {read}, 29")
+            self.say(f"mov.b64 {value}, {{low, high}}")
 
-    def carry(self, rests: set[int], last: bool = False) -> None:
-        """high takes over what it can of a, or of a + b, for the features of such rests; there is no b at `last`."""
-        for g, members in enumerate(self.members):
-            if not any(f is not None and self.tile.rest[f] in rests for f in members):
-                continue
-            self.say(f"ld.shared.v4.f32 {{h0, h1, h2, h3}}, [mine+{g * _GROUP}]")
-            for c, f in enumerate(members):
-                if f is None or self.tile.rest[f] not in rests:
-                    self.say(f"mov.f32 n{c}, h{c}")
-                    continue
-                two = self.tile.rest[f] == 0 and not last
-                self.say(f"add.rn.f32 s, a{f}, b{f}" if two else f"mov.f32 s, a{f}", f"add.rn.f32 n{c}, h{c}, s")
-                self.say(f"sub.rn.f32 h{c}, n{c}, h{c}", f"sub.rn.f32 a{f}, s, h{c}")
-            self.say(f"st.shared.v4.f32 [mine+{g * _GROUP}], {{n0, n1, n2, n3}}")
-
-    def keep_chains(self) -> None:
-        self.say(f"mov.f32 s, {_ZERO}")
-        for g, members in enumerate(self.members):
-            chains = ", ".join("s" if f is None else f"a{f}" for f in members)
-            self.say(f"st.shared.v4.f32 [mine+{g * _GROUP}], {{{chains}}}")
+    def by_value(self, side: int, read: str, value: str) -> None:
+        self.say(f"mov.b32 single, {read}", f"cvt.f64.f32 {value}, single")
+        if side == 1:
+            self.say(f"mul.rn.f64 {value}, {value}, {_SMALL}")
 
     def finish(self) -> None:
-        """Two columns of `partial`: the sums of high, then those of a."""
-        self.say("FINISH:", "bar.sync 0")
-        self.add_threads("HIGH", 0)
-        self.say("bar.sync 0")
-        self.keep_chains()
-        self.say("bar.sync 0")
-        self.add_threads("LOW", 1)
-
-    def add_threads(self, label: str, column: int) -> None:
-        """Thread i adds feature i mod size of turn i div size; eight lanes in an order that keeps the banks apart."""
-        jobs = self.size * self.side
-        self.say("mov.u32 first, 0", f"{label}:", "add.u32 i, tid, first", f"setp.lt.u32 inside, i, {jobs}")
-        self.say(f"min.u32 i, i, {jobs - 1}", f"div.u32 turn, i, {self.size}", f"rem.u32 f, i, {self.size}")
-        self.say("mov.u32 i, store", f"mad.lo.u32 i, turn, {16 * self.tokens}, i", "shr.u32 j, f, 2")
-        self.say(f"mad.lo.u32 i, j, {_GROUP}, i", "and.b32 j, j, 7", "shl.b32 j, j, 4", "and.b32 last, f, 3")
-        self.say("mad.lo.u32 i, last, 4, i")
-        for lane in range(8):
-            self.say(
-                f"xor.b32 o{lane}, j, {16 * lane}",
-                f"add.u32 o{lane}, o{lane}, i",
-                f"mov.f64 total{lane % 4}, 0d0000000000000000",
-            )
-        lanes = min(32, self.tokens)
-        self.say(f"mov.u32 left, {self.tokens // lanes}", f"{label}_LANES:")
-        for lane in range(lanes):
-            self.say(f"ld.shared.f32 s, [o{lane % 8}+{128 * (lane // 8)}]", "cvt.f64.f32 e, s")
-            self.say(f"add.rn.f64 total{lane % 4}, total{lane % 4}, e")
-        self.say(*(f"add.u32 o{lane}, o{lane}, {16 * lanes}" for lane in range(8)), "sub.u32 left, left, 1")
-        self.say("setp.ne.u32 again, left, 0", f"@again bra {label}_LANES")
-        self.say(
-            "add.rn.f64 total0, total0, total1",
-            "add.rn.f64 total2, total2, total3",
-            "add.rn.f64 total0, total0, total2",
-        )
-        if self.turns == 3:
-            self.say("mov.u32 turn, %ctaid.y")
-        self.say(
-            f"mad.lo.u32 i, turn, {self.size}, f", f"add.u32 i, i, {_FIRST_ROW}", f"mul.wide.u32 row, i, {_LENGTH}"
-        )
-        self.say("mul.wide.u32 at, cta, 2", "add.u64 row, row, at", f"mad.lo.u64 row, row, 8, {_PARTIAL}")
-        self.say(f"@inside st.global.f64 [row+{8 * column}], total0", f"add.u32 first, first, {THREADS}")
-        self.say(f"setp.lt.u32 again, first, {jobs}", f"@again bra {label}")
+        """Lane 4 r + c holds columns 2 c and 2 c + 1 of rows r and r + 8."""
+        half = 8 * EIGHT * EIGHT  # bytes of eight rows
+        self.say("FINISH:", f"mul.wide.u32 place, cta, {2 * half * len(self.cover.products)}")
+        self.say(f"add.u64 address, place, {PARTIAL}", "mul.wide.u32 place, tid, 16", "add.u64 address, address, place")
+        for i in range(2 * len(self.cover.products)):
+            self.say(f"st.global.v2.f64 [address+{half * i}], {{s{2 * i}, s{2 * i + 1}}}")
 
 
-def _added(chain: str, a: str, b: str | None, new: bool) -> str:
-    if new:
-        return f"mov.f32 {chain}, {a}" if b is None else f"mul.rn.f32 {chain}, {a}, {b}"
-    return f"add.rn.f32 {chain}, {chain}, {a}" if b is None else f"fma.rn.f32 {chain}, {a}, {b}, {chain}"
+def _float32(value: float) -> str:
+    """Rounded towards 0."""
+    bits = struct.unpack("I", struct.pack("f", value))[0]
+    return f"0f{bits - (struct.unpack('f', struct.pack('I', bits))[0] > value):08X}"

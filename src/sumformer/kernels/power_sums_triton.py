@@ -1,4 +1,7 @@
-"""The two kernels of power sums: a tile, which is all PTX, and the sum over the programs in a fixed order."""
+"""The kernels of power sums: one that is all PTX, the sum over its programs, and what that is put together to.
+
+All sums are in a fixed order.
+"""
 # mypy: ignore-errors
 # ruff: noqa: ANN001, ANN201
 
@@ -6,31 +9,43 @@ from __future__ import annotations
 
 import triton
 import triton.language as tl
-from triton.backends.nvidia.compiler import CUDAOptions
-
-LIGHTLY = {"ptx_options": "-O1"} if "ptx_options" in getattr(CUDAOptions, "__dataclass_fields__", {}) else {}
-"""The registers of a tile are taken already; more than -O1 lengthens the lives of values until some do not fit."""
 
 
-@triton.jit(do_not_specialize=["x", "keep", "partial", "n", "programs", "share", "first_row", "length"])
-def tile_sums(
-    x, keep, partial, n, programs, share, first_row, length, centre, inverse, TEXT: tl.constexpr, PLACES: tl.constexpr
+@triton.jit(
+    do_not_specialize=["x", "keep", "partial", "n", "programs", "share", "low", "high", "low_shift", "high_shift"]
+)
+def tokens_to_sums(
+    x, keep, partial, n, programs, share, low, high, low_shift, high_shift, TEXT: tl.constexpr, PLACES: tl.constexpr
 ):
-    """Two columns of `partial` for each program: see `power_sums_ptx`."""
+    """A row of `partial` for each program: see `power_sums_ptx` and `power_sums_direct`."""
     addresses = (x.to(tl.int64), keep.to(tl.int64), partial.to(tl.int64))
-    numbers = (n, programs, share, first_row, length, centre, inverse)
+    numbers = (n, programs, share, low, high, low_shift, high_shift)
     tl.inline_asm_elementwise(TEXT, PLACES, addresses + numbers, dtype=tl.int32, is_pure=False, pack=1)
 
 
-@triton.jit(do_not_specialize=["length", "columns", "width"])
-def add_programs(partial, rows, scales, out, length, columns, width, BLOCK: tl.constexpr):
-    """out[b, i] = scales[i] · Σ of rows[0, i] − rows[1, i], unless it is −1, over the columns of sequence b."""
-    feature, batch = tl.program_id(0) % width, (tl.program_id(0) // width).to(tl.int64)
-    row, minus = tl.load(rows + feature).to(tl.int64), tl.load(rows + width + feature).to(tl.int64)
-    first = partial + batch * columns
-    total = tl.zeros((BLOCK,), dtype=tl.float64)
-    for start in range(0, columns, BLOCK):
-        at = start + tl.arange(0, BLOCK)
-        total += tl.load(first + row * length + at, mask=at < columns, other=0.0)
-        total -= tl.load(first + minus * length + at, mask=(at < columns) & (minus >= 0), other=0.0)
-    tl.store(out + batch * width + feature, tl.sum(total, axis=0) * tl.load(scales + feature))
+@triton.jit(do_not_specialize=["programs", "parts", "entries"])
+def add_programs(partial, sums, programs, parts, entries, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
+    """sums[b, p, i] = Σ over the p-th ROWS programs of sequence b of partial[program, i]."""
+    blocks = entries // COLUMNS
+    both = tl.program_id(0) // blocks
+    part, batch = both % parts, (both // parts).to(tl.int64)
+    i = tl.program_id(0) % blocks * COLUMNS + tl.arange(0, COLUMNS)
+    row = part * ROWS + tl.arange(0, ROWS)
+    at = (batch * programs + row)[:, None] * entries + i[None, :]
+    total = tl.sum(tl.load(partial + at, mask=(row < programs)[:, None], other=0.0), axis=0)
+    tl.store(sums + both.to(tl.int64) * entries + i, total)
+
+
+@triton.jit(do_not_specialize=["parts", "entries", "width"])
+def put_together(sums, places, factors, out, parts, entries, width, PARTS: tl.constexpr, TERMS: tl.constexpr):
+    """out[b, i] = Σ_j factors[i, j] · Σ_p sums[b, p, places[i, j]]."""
+    i, batch, j = tl.program_id(0) % width, (tl.program_id(0) // width).to(tl.int64), tl.arange(0, TERMS)
+    place = tl.load(places + i * TERMS + j)
+    first = sums + batch * parts * entries
+    total = tl.zeros((PARTS, TERMS), dtype=tl.float64)
+    for start in range(0, parts, PARTS):
+        part = start + tl.arange(0, PARTS)
+        at = part[:, None] * entries + place[None, :]
+        total += tl.load(first + at, mask=(part < parts)[:, None], other=0.0)
+    terms = tl.load(factors + i * TERMS + j) * tl.sum(total, axis=0)
+    tl.store(out + batch * width + i, tl.sum(terms, axis=0))

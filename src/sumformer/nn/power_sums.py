@@ -11,7 +11,8 @@ import torch
 from torch import Tensor
 
 from sumformer.errors import InputError
-from sumformer.kernels import power_sums as kernel  # noqa: F401  (defines torch.ops.sumformer.power_sums)
+from sumformer.kernels import power_sums as kernel
+from sumformer.kernels.availability import watched
 from sumformer.nn.inputs import check_tokens
 from sumformer.nn.polynomial_features import BASES
 
@@ -36,5 +37,8 @@ def power_sums(
     chebyshev = basis == "chebyshev"
     centre, inverse = ((lower + upper) / 2, 2 / (upper - lower)) if chebyshev else (0.0, 1.0)
     keep = None if keep is None else keep.bool()
-    out: Tensor = torch.ops.sumformer.power_sums(x, keep, degree, chebyshev, centre, inverse)
-    return out
+    arguments = (x, keep, degree, chebyshev, centre, inverse)
+    if watched(x) or (torch.is_grad_enabled() and x.requires_grad):
+        out: Tensor = torch.ops.sumformer.power_sums(*arguments)
+        return out
+    return kernel.summed(*arguments)

@@ -1,0 +1,185 @@
+"""Power sums of few features as one PTX program of a warp: a register for each sum, one multiply-add for each token.
+
+A lane takes a token at a time, makes A and B of a `Cover` and adds A_i B_j to a chain a of float32 where |β| ≤ m. After
+PERIOD tokens high, in shared memory, takes over what it can,
+    high' = fl(high + a),  a' = fl(a − fl(high' − high)).
+A chain of 14 multiply-adds makes 14 roundings, each of at most u = 2⁻²⁴ times the Σ|A B| so far. Taking a over is exact
+if |high| ≥ |a| and else off by u |a|: one rounding more. What is left of a is below u |high|, so adding to it costs
+u² Σ|A B| a token, and no lane of programs that fill the device sees 3·10⁶. At the end the lanes are added in float64,
+in a fixed order: two runs agree bit for bit.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+from sumformer.kernels.power_sums_cover import Cover, Exponents
+from sumformer.kernels.power_sums_values import KEEP, LANES, ONE, PARTIAL, PROGRAMS, SHARE, ZERO, N, Values, X
+
+PERIOD = 14
+"""Tokens of a lane between two carries."""
+BLOCK = PERIOD * LANES
+_GROUP = 16 * LANES  # bytes of four sums in shared memory
+
+
+@cache
+def direct(cover: Cover, chebyshev: bool, masked: bool) -> str:
+    return _Direct(cover, chebyshev, masked).text()
+
+
+def direct_bytes(cover: Cover) -> int:
+    return _GROUP * -(-len(cover.pairs) // 4)
+
+
+class _Direct(Values):
+    def __init__(self, cover: Cover, chebyshev: bool, masked: bool) -> None:
+        super().__init__(cover, chebyshev, masked)
+        self.pairs = list(cover.pairs)
+        self.size = len(self.pairs)
+        # tokens under way
+        self.ring = PERIOD if self.size <= 40 else 7 if self.size <= 128 else 2
+
+    def text(self) -> str:
+        self.registers()
+        self.start()
+        self.periods()
+        self.remainder()
+        self.finish()
+        return "{ " + " ".join(self.lines) + " }"
+
+    def registers(self) -> None:
+        self.value_registers()
+        rows = len(self.cover.side(0)) + len(self.cover.side(1))
+        self.say(
+            f".shared .align 128 .b8 store[{direct_bytes(self.cover)}]",
+            f".reg .f32 a<{self.size}>, row<{rows}>, x<{self.ring * self.d}>, h<4>, n<4>, s",
+            ".reg .b32 tid, cta, which, batch, mine, blocks, first, left, inner, i, j, f",
+            f".reg .b32 o<8>, k<{self.ring}>",
+            ".reg .b64 p, q, sequence, place",
+            ".reg .pred more, again, inside",
+            ".reg .f64 total<4>, e",
+        )
+
+    def start(self) -> None:
+        """Where the lane stands; high = a = 0."""
+        self.say("mov.u32 $0, 0", "mov.u32 tid, %tid.x", "mov.u32 cta, %ctaid.x")
+        self.say(f"rem.u32 which, cta, {PROGRAMS}", f"div.u32 batch, cta, {PROGRAMS}")
+        self.say(f"mul.wide.u32 sequence, batch, {N}", "mov.u32 mine, store", "mad.lo.u32 mine, tid, 16, mine")
+        self.map()
+        self.say(*(f"mov.f32 a{i}, {ZERO}" for i in range(self.size)))
+        self.keep_chains()
+        self.say(f"div.u32 blocks, {N}, {BLOCK}", f"mul.lo.u32 first, which, {SHARE}", "min.u32 first, first, blocks")
+        self.say(f"add.u32 left, first, {SHARE}", "min.u32 left, left, blocks", "sub.u32 left, left, first")
+        self.say(f"mad.lo.u32 i, first, {BLOCK}, tid", f"mul.lo.u32 first, blocks, {BLOCK}")
+        self.point()
+
+    def point(self) -> None:
+        """p, q: where token i of the sequence begins, and its mark."""
+        self.say("cvt.u64.u32 place, i", "add.u64 place, place, sequence", f"add.u64 q, place, {KEEP}")
+        self.say(f"mad.lo.u64 p, place, {4 * self.d}, {X}")
+
+    def load(self, slot: int, ahead: int, condition: str = "") -> None:
+        """The coordinates, and the mark, of the token `ahead` tokens of the lane behind p and q."""
+        away = 4 * self.d * LANES * ahead
+        names = self.coordinates(slot)
+        if self.d in (2, 4):
+            self.say(f"{condition}ld.global.nc.v{self.d}.f32 {{{', '.join(names)}}}, [p+{away}]")
+        else:
+            self.say(*(f"{condition}ld.global.nc.f32 {x}, [p+{away + 4 * c}]" for c, x in enumerate(names)))
+        if self.masked:
+            self.say(f"{condition}ld.global.nc.u8 k{slot}, [q+{LANES * ahead}]")
+
+    def coordinates(self, slot: int) -> list[str]:
+        return [f"x{slot * self.d + c}" for c in range(self.d)]
+
+    def periods(self) -> None:
+        self.say("setp.eq.u32 again, left, 0", "@again bra REST")
+        for slot in range(self.ring):
+            self.load(slot, slot)
+        self.say("PERIOD:", f"mov.u32 inner, {PERIOD // self.ring}", "sub.u32 left, left, 1")
+        self.say("BODY:", "sub.u32 inner, inner, 1", "add.u32 i, inner, left", "setp.ne.u32 more, i, 0")
+        for slot in range(self.ring):
+            self.say(f"setp.ne.u32 shown, {f'k{slot}' if self.masked else 1}, 0")
+            self.token(slot, weighted=self.masked)
+            self.load(slot, slot + self.ring, "@more ")
+        self.say(f"add.u64 p, p, {4 * self.d * LANES * self.ring}", f"add.u64 q, q, {LANES * self.ring}")
+        self.say("setp.ne.u32 again, inner, 0", "@again bra BODY")
+        self.carry()
+        self.say("setp.ne.u32 more, left, 0", "@more bra PERIOD")
+
+    def remainder(self) -> None:
+        """What is left of the sequence, one token of a lane at a time; `first` is the same for all of them."""
+        self.say("REST:", f"mad.lo.u32 first, which, {LANES}, first")
+        self.say("STEP:", f"setp.ge.u32 again, first, {N}", "@again bra FINISH")
+        self.say("add.u32 i, first, tid", f"setp.lt.u32 inside, i, {N}")
+        self.point()
+        self.say(*(f"mov.f32 {x}, {ZERO}" for x in self.coordinates(0)), "selp.u32 k0, 1, 0, inside")
+        self.load(0, 0, "@inside ")
+        self.say("setp.ne.u32 shown, k0, 0")
+        self.token(0, weighted=True)
+        self.carry()
+        self.say(f"mad.lo.u32 first, {PROGRAMS}, {LANES}, first", "bra STEP")
+
+    def token(self, slot: int, weighted: bool) -> None:
+        """+ A_i B_j for each pair; A is 0 for hidden tokens."""
+        self.say(f"selp.f32 weight, {ONE}, {ZERO}, shown")
+        self.values(self.coordinates(slot))
+        parts: dict[tuple[int, Exponents], str] = {}
+        names: dict[tuple[int, Exponents], str] = {}
+        weight = "weight" if weighted else ONE
+        for number, (a, b) in enumerate(self.pairs):
+            for key in ((0, a), (1, b)):
+                if key not in names:
+                    names[key] = self.row(*key, f"row{len(names)}", parts, weight)
+            left, right = names[0, a], names[1, b]
+            if ONE in (left, right):
+                self.say(f"add.rn.f32 a{number}, a{number}, {right if left == ONE else left}")
+            else:
+                self.say(f"fma.rn.f32 a{number}, {left}, {right}, a{number}")
+
+    def carry(self) -> None:
+        for start in range(0, self.size, 4):
+            group = range(start, min(start + 4, self.size))
+            place = f"[mine+{_GROUP * (start // 4)}]"
+            self.say(f"ld.shared.v4.f32 {{h0, h1, h2, h3}}, {place}")
+            for i in range(start, start + 4):
+                c = i % 4
+                if i not in group:
+                    self.say(f"mov.f32 n{c}, {ZERO}")
+                    continue
+                self.say(f"add.rn.f32 n{c}, h{c}, a{i}", f"sub.rn.f32 h{c}, n{c}, h{c}", f"sub.rn.f32 a{i}, a{i}, h{c}")
+            self.say(f"st.shared.v4.f32 {place}, {{n0, n1, n2, n3}}")
+
+    def keep_chains(self) -> None:
+        for start in range(0, self.size, 4):
+            chains = ", ".join(f"a{i}" if i < self.size else ZERO for i in range(start, start + 4))
+            self.say(f"st.shared.v4.f32 [mine+{_GROUP * (start // 4)}], {{{chains}}}")
+
+    def finish(self) -> None:
+        """A row of `partial`: the sums of high and of a over the lanes, added."""
+        self.say("FINISH:", "bar.warp.sync 0xffffffff")
+        padded = -(-self.size // LANES) * LANES
+        self.say(f"mul.wide.u32 place, cta, {8 * padded}", f"add.u64 p, place, {PARTIAL}")
+        self.say("mul.wide.u32 place, tid, 8", "add.u64 p, p, place")
+        self.add_lanes("HIGH", f"st.global.f64 [p+{0}], total0")
+        self.say("bar.warp.sync 0xffffffff")
+        self.keep_chains()
+        self.say("bar.warp.sync 0xffffffff")
+        self.add_lanes("LOW", "ld.global.f64 e, [p+0]; add.rn.f64 total0, total0, e; st.global.f64 [p+0], total0")
+
+    def add_lanes(self, label: str, last: str) -> None:
+        """Lane i adds sum i, i + 32, …: eight of the lanes' numbers in an order that keeps the banks apart."""
+        padded = -(-self.size // LANES) * LANES
+        self.say("mov.u32 first, 0", f"{label}:", "add.u32 f, tid, first", f"min.u32 f, f, {self.size - 1}")
+        self.say("mov.u32 i, store", "shr.u32 j, f, 2", f"mad.lo.u32 i, j, {_GROUP}, i")
+        self.say("and.b32 j, j, 7", "shl.b32 j, j, 4", "and.b32 f, f, 3", "mad.lo.u32 i, f, 4, i")
+        for lane in range(8):
+            self.say(f"xor.b32 o{lane}, j, {16 * lane}", f"add.u32 o{lane}, o{lane}, i")
+        self.say(*(f"mov.f64 total{i}, 0d0000000000000000" for i in range(4)))
+        for lane in range(LANES):
+            self.say(f"ld.shared.f32 s, [o{lane % 8}+{128 * (lane // 8)}]", "cvt.f64.f32 e, s")
+            self.say(f"add.rn.f64 total{lane % 4}, total{lane % 4}, e")
+        self.say("add.rn.f64 total0, total0, total1", "add.rn.f64 total2, total2, total3")
+        self.say("add.rn.f64 total0, total0, total2", *last.split("; "))
+        self.say(f"add.u64 p, p, {8 * LANES}", f"add.u32 first, first, {LANES}")
+        self.say(f"setp.lt.u32 again, first, {padded}", f"@again bra {label}", f"sub.u64 p, p, {8 * padded}")
