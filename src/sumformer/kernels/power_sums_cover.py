@@ -37,7 +37,8 @@ class Cover:
 
     def side(self, which: int) -> list[Exponents]:
         """The exponents of A or B by rising degree."""
-        ranges = [range(self.degree + 1)[:: h if which else 1][: None if which else h] for h in self.radices]
+        last = self.degree + 1
+        ranges = [range(0, last, h) if which else range(min(h, last)) for h in self.radices]
         return sorted((row for row in product(*ranges) if sum(row) <= self.degree), key=lambda row: (sum(row), row))
 
     @cached_property

@@ -69,15 +69,11 @@ class Values:
         name, kind, one = (f"e{c}_", "f64", WIDE_MINUS_ONE) if wide else (f"u{c}_", "f32", MINUS_ONE)
         twice, minus = ("double", "less") if wide else ("twice", "minus")
         self.say(*([f"mov.f64 {name}1, wide"] if wide else []))
-        for step, last in ((1, min(h, max(needed)) if self.cover.folded(c) else max(needed)), (h, max(needed))):
-            if 2 * step > last or (step == h and not self.cover.folded(c) and step > 1):
-                continue
+        for step, last in ((1, h), (h, max(needed))) if self.cover.folded(c) else ((1, max(needed)),):
             self.say(f"add.rn.{kind} {twice}, {name}{step}, {name}{step}")
             for k in range(2 * step, last + 1, step):
                 before = f"neg.{kind} {minus}, {name}{k - 2 * step}" if k > 2 * step else f"mov.{kind} {minus}, {one}"
                 self.say(before, f"fma.rn.{kind} {name}{k}, {twice}, {name}{k - step}, {minus}")
-            if step == h:
-                break
         self.say(*(f"cvt.rn.f32.f64 u{c}_{k}, e{c}_{k}" for k in sorted(needed - {1}) if wide))
 
     def row(
