@@ -7,7 +7,7 @@ written, or lanes that part ways at a branch is an error. Shared memory is NaN a
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy
@@ -73,41 +73,44 @@ def parse(text: str) -> tuple[list[tuple[str, str, list[str]]], dict[str, int]]:
     return steps, labels
 
 
-def launch(programs: int, text: str, arguments: Sequence[Any], warps: int = 1) -> None:
+def launch(programs: int, text: str, arguments: Sequence[Any]) -> None:
     """The whole grid, on tensors of a CPU; the third is what is written, and NaN at first."""
     arguments[2].fill_(torch.nan)
     tensors = {a.data_ptr(): a.view(torch.uint8).numpy().reshape(-1) for a in arguments if isinstance(a, torch.Tensor)}
     numbers = [a.data_ptr() if isinstance(a, torch.Tensor) else a for a in arguments]
-    for cta in range(programs):
-        run(text, numbers, tensors, cta, warps)
-
-
-def run(text: str, arguments: Sequence[Any], tensors: dict[int, numpy.ndarray], cta: int, warps: int) -> None:
-    """One program of the grid: a warp after the other, up to the barriers, which all must reach as often."""
     declared = re.search(r"\.shared .*?store\[(\d+)\]", text)
-    shared = numpy.full(int(declared[1]) // 4 if declared else 0, numpy.nan, dtype="float32")
-    running = [Warp(arguments, tensors, cta, w, shared).run(text) for w in range(warps)]
-    reached: list[str | None] = [""]
     with numpy.errstate(all="ignore"):
-        while reached[0] is not None:
-            reached = [next(warp, None) for warp in running]
-            assert len(set(reached)) == 1, "some warps wait for ever"
+        for cta in range(programs):
+            Warp(numbers, tensors, cta, int(declared[1]) // 4 if declared else 0).run(text)
 
 
 class Warp:
-    """Registers by name, shared memory, and the tensors by address."""
+    """Registers by name, shared memory with who used it since the last barrier, and the tensors by address."""
 
-    def __init__(
-        self,
-        arguments: Sequence[Any],
-        tensors: dict[int, numpy.ndarray],
-        cta: int,
-        warp: int,
-        shared: numpy.ndarray,
-    ) -> None:
-        self.arguments, self.tensors, self.shared = arguments, tensors, shared
-        self.special = {"%tid.x": THREADS * warp + numpy.arange(THREADS), "%ctaid.x": cta, "store": 0}
+    def __init__(self, arguments: Sequence[Any], tensors: dict[int, numpy.ndarray], cta: int, words: int) -> None:
+        self.arguments, self.tensors = arguments, tensors
+        self.shared = numpy.full(words, numpy.nan, dtype="float32")
+        self.special = {"%tid.x": numpy.arange(THREADS), "%ctaid.x": cta, "store": 0}
         self.names: dict[str, numpy.ndarray] = {}
+        self.barrier()
+
+    def barrier(self) -> None:
+        words = len(self.shared)
+        self.writer, self.first = numpy.full(words, -1), numpy.full(words, THREADS)
+        self.last = numpy.full(words, -1)
+
+    def no_race(self, name: str, index: numpy.ndarray, where: numpy.ndarray) -> None:
+        """Between two barriers a word that a lane writes is no other lane's."""
+        lanes = numpy.arange(THREADS)[where]
+        assert ((self.writer[index] == lanes) | (self.writer[index] == -1)).all(), "two lanes at one word"
+        if name == "ld":
+            numpy.minimum.at(self.first, index, lanes)
+            numpy.maximum.at(self.last, index, lanes)
+            return
+        unread = self.last[index] == -1
+        assert (unread | ((self.first[index] == lanes) & (self.last[index] == lanes))).all(), "two lanes at one word"
+        self.writer[index] = lanes
+        assert (self.writer[index] == lanes).all(), "two lanes at one word"
 
     def value(self, name: str, kind: str) -> numpy.ndarray:
         wanted = KINDS[kind]
@@ -142,8 +145,7 @@ class Warp:
     def write(self, name: str, new: Any, where: numpy.ndarray) -> None:
         self.names[name] = new if where is EVERYONE else numpy.where(where, new, self.names.get(name, new))
 
-    def run(self, text: str) -> Iterator[str]:
-        """Gives way at each barrier."""
+    def run(self, text: str) -> None:
         steps, labels = parse(text)
         at = 0
         while at < len(steps):
@@ -153,9 +155,9 @@ class Warp:
             if operation == "bra":
                 assert where.all() or not where.any(), "lanes part ways"
                 at = labels[operands[0]] if where.all() else at
-            elif operation in ("bar.warp.sync", "bar.sync"):
-                assert operands == ["0xffffffff" if operation == "bar.warp.sync" else "0"]
-                yield operation
+            elif operation == "bar.warp.sync":
+                assert operands == ["0xffffffff"]
+                self.barrier()
             else:
                 self.step(operation.split("."), operands, where)
 
@@ -166,6 +168,8 @@ class Warp:
             registers = re.findall(r"\w+", target)
             array, index = self.places(source, operation[1], kind, len(registers), where)
             for i, register in enumerate(registers):
+                if operation[1] == "shared":
+                    self.no_race(name, index + i, where)
                 if name == "st":
                     array[index + i] = self.value(register, kind)[where]
                 else:

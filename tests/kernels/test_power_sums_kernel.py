@@ -31,16 +31,14 @@ def kernel(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> I
     """The operator with its programs emulated: the one of products for all, or as on a GPU; or what a CPU does."""
     texts: list[str] = []
 
-    def emulate(programs: int, text: str, arguments: tuple[Any, ...], resident: int, warps: int = 1, *_: Any) -> None:
+    def emulate(programs: int, text: str, arguments: tuple[Any, ...], resident: int) -> None:
         texts.append(text)
-        launch(programs, text, arguments, warps)
+        launch(programs, text, arguments)
 
     monkeypatch.setattr(module, "_emulated", request.param != "twin")
     monkeypatch.setattr(module, "_launch", emulate)
     monkeypatch.setattr(module, "FEW", 0 if request.param == "products" else module.FEW)
-    module._recipes.cache_clear()
     yield request.param
-    module._recipes.cache_clear()
     assert bool(texts) == (request.param != "twin")
     assert request.param != "products" or all("mma.sync" in text for text in texts)
 
@@ -167,11 +165,23 @@ def test_the_kernel_on_high_degrees(d: int, degree: int, basis: str) -> None:
     check(2 * tokens(1, 33, d) - 1, degree, basis, None, (-1, 1))
 
 
-@pytest.mark.parametrize(("lower", "upper"), [(-0.1, 1.2), (-1.0, 1.0), (1000.0, 1001.0), (-3e-5, 1e-5)])
+@pytest.mark.parametrize(("lower", "upper"), [(-0.1, 1.2), (7.77, 7.78), (1e10, 1e10 + 1e4), (-3e-5, 1e-5)])
 @pytest.mark.usefixtures("kernel")
 def test_intervals(lower: float, upper: float) -> None:
     x = (lower + (upper - lower) * tokens(1, 100, 2).double()).float().clamp(lower, upper)
     check(x, 7, "chebyshev", None, (lower, upper))
+
+
+@pytest.mark.parametrize("few", [0, module.FEW])
+def test_without_barriers_lanes_would_race(few: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    def emulate(programs: int, text: str, arguments: tuple[Any, ...], resident: int) -> None:
+        launch(programs, text.replace("bar.warp.sync 0xffffffff;", ""), arguments)
+
+    monkeypatch.setattr(module, "_emulated", True)
+    monkeypatch.setattr(module, "_launch", emulate)
+    monkeypatch.setattr(module, "FEW", few)
+    with pytest.raises(AssertionError, match="two lanes"):
+        power_sums(tokens(1, 100, 2), 5)
 
 
 def hard(name: str, n: int, d: int) -> Tensor:

@@ -1,9 +1,12 @@
 from __future__ import annotations
 
+import math
+
 import pytest
 import torch
+from torch._subclasses import FakeTensorMode
 
-from sumformer.errors import InputError
+from sumformer.errors import DtypeError, InputError, ShapeError
 from sumformer.nn import PolynomialFeatures
 from sumformer.nn.power_sums import power_sums
 
@@ -46,3 +49,23 @@ def test_bad_input_is_named():
         power_sums(torch.zeros(1, 2, 5), 2)
     with pytest.raises(InputError, match="'fourier'"):
         power_sums(torch.zeros(1, 2, 2), 2, "fourier")
+
+
+@pytest.mark.parametrize("keep", [torch.ones(1, 40) > 0, torch.ones(3, 39) > 0, torch.ones(40) > 0, torch.ones(3, 40)])
+def test_a_mask_of_another_shape_or_dtype_is_refused(keep):
+    with pytest.raises((ShapeError, DtypeError)):
+        power_sums(torch.zeros(3, 40, 2), 2, keep=keep)
+
+
+@pytest.mark.parametrize(("lower", "upper"), [(-math.inf, 0.0), (-1e308, 1e308), (0.0, 1e-310)])
+def test_an_interval_without_a_map_is_refused(lower, upper):
+    with pytest.raises(InputError, match="finite and apart"):
+        power_sums(torch.zeros(1, 2, 1), 2, "chebyshev", lower, upper)
+
+
+def test_what_is_kept_for_later_is_real():
+    """A call under a mode that makes no numbers leaves nothing behind."""
+    x = torch.rand(1, 5, 3)
+    with FakeTensorMode(allow_non_fake_inputs=True):
+        power_sums(x, 9)
+    assert type(power_sums(x, 9)) is torch.Tensor

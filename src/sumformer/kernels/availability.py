@@ -43,8 +43,13 @@ def runs_on(x: Tensor) -> bool:
 
 
 def watched(x: Tensor) -> bool:
-    """A compiler, a subclass or a transform looks on: then operators are called as such, else what they run.
+    """A compiler, a subclass, a transform or a mode looks on: then operators are called as such, else what they run.
 
     Their dispatch is felt where tokens are few, and the first imports torch's compiler, which takes seconds.
     """
-    return torch.compiler.is_compiling() or type(x) is not Tensor or peek_interpreter_stack() is not None
+    return (
+        torch.compiler.is_compiling()
+        or type(x) is not Tensor
+        or peek_interpreter_stack() is not None
+        or torch._C._len_torch_dispatch_stack() > 0
+    )

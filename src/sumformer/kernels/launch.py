@@ -44,15 +44,16 @@ def launch(
 def side_by_side(key: Any, device: torch.device, steps: Callable[[], list[Callable[[], object]]]) -> None:
     """The first time for a key, each step in a thread of its own, so that a first call waits for the slowest compiler.
 
-    Triton and what it calls let go of Python's lock. What a step would raise, the call itself raises; nothing happens
-    while a graph is being captured.
+    Triton and what it calls let go of Python's lock. The steps run on the caller's stream. What a step would raise, the
+    call itself raises; nothing happens while a graph is being captured.
     """
     if (key, device) in _known or device.type != "cuda" or torch.cuda.is_current_stream_capturing():
         return
     _known.add((key, device))
+    stream = torch.cuda.current_stream(device)
 
     def run(step: Callable[[], object]) -> None:
-        with suppress(Exception), torch.no_grad(), torch.cuda.device(device):
+        with suppress(Exception), torch.no_grad(), torch.cuda.stream(stream):
             step()
 
     with ThreadPoolExecutor() as pool:

@@ -1,16 +1,19 @@
 """`torch.ops.sumformer.power_sums`: p_β = Σ_k Π_c p_{β_c}(t_kc) for 0 < |β| ≤ m, p_j(t) = tʲ or T_j(t), d ≤ 4.
 
 On a GPU few features are added in registers (`power_sums_direct`), many by products in the tensor cores, whose rate for
-float64 is that of float32 elsewhere (`power_sums_ptx`); both make the values p_j in float32, u = 2⁻²⁴. A power tʲ has
-j − 1 roundings; what a T_j adds to the sums is off by at most 2 j² u for |t| ≤ 1 (`power_sums_cover`), the rounding of
-t apart. The sums of these features φ̂ satisfy |p̂_β − Σ_k φ̂_β(x_k)| ≤ 16.2 u Σ_k |φ̂_β(x_k)|, less than 0.97e-6 of it, in
-registers; in the tensor cores products of float32 are exact and a sum over n tokens is within n 2⁻⁵³ Σ_k |φ̂_β(x_k)|.
-The twin adds the same features in float64 by matrix products, chunk by chunk. No gradient is defined.
+float64 is that of float32 elsewhere (`power_sums_ptx`). Both work with values p_j in float32, u = 2⁻²⁴: a power tʲ has
+j − 1 roundings; what a T_j adds to the sums is off by at most 2 j² u for |t| ≤ 1 (`power_sums_cover`), the one rounding
+of t apart. A sum is off by 15.4 u Σ|A B| in registers, less than 0.92e-6 of it; in the tensor cores by n 2⁻⁵³ Σ|A B|
+and, where products are smaller than float32 has numbers, 2⁻¹⁷⁹ each. A and B are factors of a feature, or of those that
+it is put together from. All that as long as no value, product or sum leaves the range of float32. The twin adds the
+same features in float64 by matrix products, chunk by chunk. No gradient is defined. Before a graph is captured, a call
+of the same d, degree and basis must have been made.
 """
 
 from __future__ import annotations
 
 import struct
+from contextlib import nullcontext
 from functools import cache
 from math import comb
 from typing import Any
@@ -24,7 +27,7 @@ from sumformer.kernels.power_sums_blocks import by_blocks
 from sumformer.kernels.power_sums_cover import Cover, Exponents, cover, direct_cover, exponents
 from sumformer.kernels.power_sums_direct import BLOCK, direct, direct_bytes
 from sumformer.kernels.power_sums_ptx import SCALE, program, shared_bytes
-from sumformer.kernels.power_sums_values import LANES, PLACES
+from sumformer.kernels.power_sums_values import CONSTRAINTS, LANES
 
 WIDEST, HIGHEST = 2048, 64
 """Most features, and the highest degree, that are made by the kernels; beyond, `feature_sums`."""
@@ -47,18 +50,35 @@ def summed(x: Tensor, keep: Tensor | None, degree: int, chebyshev: bool, centre:
         return by_blocks(x, keep, degree, chebyshev, centre, inverse)
     x, keep = x.contiguous(), None if keep is None else keep.contiguous()
     x = x if x.data_ptr() % 16 == 0 else x.clone()
-    few = comb(degree + d, d) - 1 <= FEW
-    plan = (direct_cover if few else cover)(d, degree, chebyshev)
-    text = (direct if few else program)(plan, chebyshev, keep is not None)
-    width = -(-len(plan.pairs) // LANES) * LANES if few else 128 * len(plan.products)
-    resident = _resident(plan, few)
+    with torch.cuda.device(x.device) if x.is_cuda else nullcontext():
+        return _by_kernels(x, keep, _plan(d, degree, chebyshev), chebyshev, centre, inverse)
+
+
+power_sums = torch.library.custom_op("sumformer::power_sums", mutates_args=())(summed)
+
+
+@power_sums.register_fake
+def _(x: Tensor, keep: Tensor | None, degree: int, chebyshev: bool, centre: float, inverse: float) -> Tensor:
+    return x.new_empty(x.shape[0], comb(degree + x.shape[2], x.shape[2]) - 1, dtype=torch.float64)
+
+
+def _plan(d: int, degree: int, chebyshev: bool) -> Cover:
+    """`wide` for products in the tensor cores, else for registers."""
+    return (direct_cover if comb(degree + d, d) - 1 <= FEW else cover)(d, degree, chebyshev)
+
+
+def _by_kernels(x: Tensor, keep: Tensor | None, plan: Cover, chebyshev: bool, centre: float, inverse: float) -> Tensor:
+    batch, n, _ = x.shape
+    text = (program if plan.wide else direct)(plan, chebyshev, keep is not None)
+    width = 128 * len(plan.products) if plan.wide else -(-len(plan.pairs) // LANES) * LANES
+    resident = _resident(plan)
     programs = _programs(x, resident, -(-n // LANES))
-    share = -(-(n // BLOCK) // programs) if few else -(-n // LANES // programs)
+    share = -(-n // LANES // programs) if plan.wide else -(-(n // BLOCK) // programs)
     partial = x.new_empty(batch * programs, width, dtype=torch.float64)
     numbers = struct.unpack("4i", struct.pack("2d", inverse, -centre * inverse))
     arguments = (x, x if keep is None else keep, partial, n, programs, share, *numbers)
-    recipes = _recipes(d, degree, chebyshev, x.device)
     launched = (batch * programs, text, arguments, resident)
+    recipes = _recipes(plan, chebyshev, x.device)
     side_by_side(
         (text, resident, recipes[0].shape[1]),
         x.device,
@@ -72,17 +92,9 @@ def summed(x: Tensor, keep: Tensor | None, degree: int, chebyshev: bool, centre:
     return _added(partial, batch, *recipes)
 
 
-power_sums = torch.library.custom_op("sumformer::power_sums", mutates_args=())(summed)
-
-
-@power_sums.register_fake
-def _(x: Tensor, keep: Tensor | None, degree: int, chebyshev: bool, centre: float, inverse: float) -> Tensor:
-    return x.new_empty(x.shape[0], comb(degree + x.shape[2], x.shape[2]) - 1, dtype=torch.float64)
-
-
-def _resident(plan: Cover, few: bool) -> int:
+def _resident(plan: Cover) -> int:
     """Programs of a multiprocessor at a time: as many as its registers and its shared memory hold."""
-    if few:
+    if not plan.wide:
         return min(16 if len(plan.pairs) <= 40 else 8, 220 * 1024 // (direct_bytes(plan) + 1024))
     registers = 8 * len(plan.products) + 2 * len(plan.sets) + 60
     by_registers = next((r for r in (24, 20, 16, 12) if registers <= 2048 // r), 8)
@@ -91,7 +103,7 @@ def _resident(plan: Cover, few: bool) -> int:
 
 def _programs(x: Tensor, resident: int, chunks: int) -> int:
     """For each sequence, one wave in all."""
-    if not x.is_cuda:
+    if not x.is_cuda:  # under emulation
         return min(3, chunks)
     count = torch.cuda.get_device_properties(x.device).multi_processor_count
     return min(chunks, max(1, resident * count // x.shape[0]))
@@ -101,7 +113,7 @@ def _launch(programs: int, text: str, arguments: tuple[Any, ...], resident: int)
     from sumformer.kernels.power_sums_triton import tokens_to_sums
 
     registers = min(255, 2048 // resident // 8 * 8)
-    tokens_to_sums[(programs,)](*arguments, TEXT=text, PLACES=PLACES, num_warps=1, maxnreg=registers)
+    tokens_to_sums[(programs,)](*arguments, TEXT=text, CONSTRAINTS=CONSTRAINTS, num_warps=1, maxnreg=registers)
 
 
 def _added(partial: Tensor, batch: int, places: Tensor, factors: Tensor) -> Tensor:
@@ -133,18 +145,18 @@ def _put_together(sums: Tensor, places: Tensor, factors: Tensor) -> Tensor:
 
 
 @cache
-def _recipes(d: int, degree: int, chebyshev: bool, device: torch.device) -> tuple[Tensor, Tensor]:
+def _recipes(plan: Cover, chebyshev: bool, device: torch.device) -> tuple[Tensor, Tensor]:
     """For each β the entries, and their factors, that its sum is put together from."""
-    few = comb(degree + d, d) - 1 <= FEW
-    plan = (direct_cover if few else cover)(d, degree, chebyshev)
-    found = plan.recipes(chebyshev, plan.pairs if few else plan.entries)
+    found = plan.recipes(chebyshev, plan.entries if plan.wide else plan.pairs)
     longest = 1 << (max(map(len, found)) - 1).bit_length()
     places = torch.zeros(len(found), longest, dtype=torch.int32)
     factors = torch.zeros(len(found), longest, dtype=torch.float64)
     for i, recipe in enumerate(found):
         places[i] = next(iter(recipe))  # 0 times another's infinity would be NaN
         places[i, : len(recipe)] = torch.tensor(list(recipe))
-        factors[i, : len(recipe)] = (1.0 if few else SCALE) * torch.tensor(list(recipe.values()), dtype=torch.float64)
+        factors[i, : len(recipe)] = (SCALE if plan.wide else 1.0) * torch.tensor(
+            list(recipe.values()), dtype=torch.float64
+        )
     return places.to(device), factors.to(device)
 
 
@@ -175,7 +187,7 @@ def _twin(x: Tensor, keep: Tensor | None, degree: int, chebyshev: bool, centre: 
 
 def _tables(y: Tensor, weight: Tensor | None, degree: int, chebyshev: bool, centre: float, inverse: float) -> Tensor:
     """(d, batch, n) → (d, batch, degree + 1, n): p_0, …, p_degree by recurrence; hidden tokens are taken as 0."""
-    t = (y - centre) * inverse if chebyshev else y
+    t = ((y.double() - centre) * inverse).to(y.dtype) if chebyshev else y
     t = t if weight is None else torch.where(weight, t, 0)
     out = t.new_empty(*t.shape[:-1], degree + 1, t.shape[-1])
     out[..., 0, :] = 1

@@ -14,19 +14,19 @@ _SPAN, _WIDTH = 2**14, 32
 
 
 def by_blocks(x: Tensor, keep: Tensor | None, degree: int, chebyshev: bool, centre: float, inverse: float) -> Tensor:
-    """x (batch, n, d), keep (batch, n) → (batch, d') in float64; hidden tokens are taken as the centre, and weigh 0."""
+    """x (batch, n, d), keep (batch, n) → (batch, d') in float64; hidden tokens are taken as t = 0, and weigh 0."""
     batch, _, d = x.shape
-    centre, inverse = (centre, inverse) if chebyshev else (0.0, 1.0)
+    x = ((x.double() - centre) * inverse).to(x.dtype) if chebyshev else x
     weights = None
     if keep is not None:
         weights = keep.to(x.dtype)
-        x = torch.where(keep.unsqueeze(-1), x, centre)
+        x = torch.where(keep.unsqueeze(-1), x, 0.0)
     degrees, blocks, places = (tensor.to(x.device) for tensor in _plan(d, degree))
     partial = torch.ops.sumformer.feature_sums(
         x.contiguous(),
         weights,
-        x.new_full((d,), centre),
-        x.new_full((d,), inverse),
+        x.new_zeros(d),
+        x.new_ones(d),
         degrees,
         blocks,
         x.new_zeros(1),

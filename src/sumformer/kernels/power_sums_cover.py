@@ -102,7 +102,7 @@ class Cover:
                 for _, _, f in parts:
                     factor *= f
                 entry = entries[tuple(a for a, _, _ in parts), tuple(b for _, b, _ in parts)]
-                found[entry] = found.get(entry, 0.0) + factor
+                found[entry] = factor
             out.append(found)
         return out
 
@@ -113,8 +113,8 @@ class Cover:
         """What Σ φ_β is off by for each token in units of 2⁻²⁴, |t| ≤ 1 being exact, Chebyshev polynomials.
 
         T_k costs k (k − 1) / 2 by recurrence. What coordinates that are not split cost does not grow, as one value is a
-        factor of all that are put together. A sum of float32 has 16 roundings, which count where it is one of several:
-        one alone is as good as its own Σ|φ|.
+        factor of all that are put together. A sum of float32 is off by at most 16 units, which count where it is one of
+        several: one alone is as good as its own Σ|φ|.
         """
         apart = sum(k * (k - 1) / 2 for c, k in enumerate(beta) if not self.folded(c))
         chains = [_chain(k, h, True) for k, h in zip(beta, self.radices, strict=True)]

@@ -138,7 +138,7 @@ class _Program(Values):
         self.values([f"x{c}" for c in range(self.d)])
         limit = 2.0 ** (126 / self.cover.degree) / (2 if self.chebyshev else 1)  # |T_k(t)| ≤ max(1, 2 |t|)^k
         for c in range(self.d):
-            self.say(f"abs.f32 size, u{c}_1", f"setp.le.f32 small, size, {_float32(min(limit, 2.0**126))}")
+            self.say(f"abs.f32 size, u{c}_1", f"setp.le.f32 small, size, {_float32(limit)}")
             self.say("and.pred usual, usual, small")
         self.say("vote.sync.all.pred usual, usual, 0xffffffff")
         parts: dict[tuple[int, Exponents], str] = {}

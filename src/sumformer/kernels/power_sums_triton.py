@@ -12,15 +12,37 @@ import triton.language as tl
 
 
 @triton.jit(
-    do_not_specialize=["x", "keep", "partial", "n", "programs", "share", "low", "high", "low_shift", "high_shift"]
+    do_not_specialize=[
+        "x",
+        "keep",
+        "partial",
+        "n",
+        "programs",
+        "share",
+        "inverse_low",
+        "inverse_high",
+        "shift_low",
+        "shift_high",
+    ]
 )
 def tokens_to_sums(
-    x, keep, partial, n, programs, share, low, high, low_shift, high_shift, TEXT: tl.constexpr, PLACES: tl.constexpr
+    x,
+    keep,
+    partial,
+    n,
+    programs,
+    share,
+    inverse_low,
+    inverse_high,
+    shift_low,
+    shift_high,
+    TEXT: tl.constexpr,
+    CONSTRAINTS: tl.constexpr,
 ):
     """A row of `partial` for each program: see `power_sums_ptx` and `power_sums_direct`."""
     addresses = (x.to(tl.int64), keep.to(tl.int64), partial.to(tl.int64))
-    numbers = (n, programs, share, low, high, low_shift, high_shift)
-    tl.inline_asm_elementwise(TEXT, PLACES, addresses + numbers, dtype=tl.int32, is_pure=False, pack=1)
+    numbers = (n, programs, share, inverse_low, inverse_high, shift_low, shift_high)
+    tl.inline_asm_elementwise(TEXT, CONSTRAINTS, addresses + numbers, dtype=tl.int32, is_pure=False, pack=1)
 
 
 @triton.jit(do_not_specialize=["programs", "parts", "entries"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from sumformer.kernels.power_sums_cover import Cover, Exponents
 
 LANES = 32
-PLACES = "=r,l,l,l,r,r,r,r,r,r,r"
+CONSTRAINTS = "=r,l,l,l,r,r,r,r,r,r,r"
 X, KEEP, PARTIAL, N, PROGRAMS, SHARE, *MAP = (f"${i}" for i in range(1, 11))
 """Addresses; tokens of a sequence, programs for each, what a program has of it; inverse and shift in float64."""
 ONE, ZERO, MINUS_ONE = "0f3F800000", "0f00000000", "0fBF800000"
@@ -34,7 +34,9 @@ class Values:
         self.say(
             f".reg .f32 twice, minus, weight, part<{parts}>, " + ", ".join(f"u{c}_<{most}>" for c in range(self.d))
         )
-        self.say(".reg .f64 inverse, shift, wide, double, less, " + ", ".join(f"e{c}_<{most}>" for c in range(self.d)))
+        self.say(".reg .f64 inverse, shift, wide")
+        if self.cover.wide:
+            self.say(".reg .f64 double, less, " + ", ".join(f"e{c}_<{most}>" for c in range(self.d)))
         self.say(".reg .pred shown")
 
     def map(self) -> None:

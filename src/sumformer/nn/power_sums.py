@@ -2,10 +2,13 @@
 
 |p̂_β − p_β| ≤ 1e-6 · Σ_k |φ_β(x_k)| + the error of the features. They are made in the dtype of x, u its unit roundoff: a
 power tᵐ is within m u |tᵐ|; T_m(t) within 2 m² u for |t| ≤ 1, and as far again as m² times the error of t, which takes
-three roundings. A product over coordinates adds the relative errors of its factors, and one rounding each.
+one rounding. A product over coordinates adds the relative errors of its factors, and one rounding each. All that as
+long as no value, product or sum leaves the range of that dtype.
 """
 
 from __future__ import annotations
+
+from math import inf, isfinite
 
 import torch
 from torch import Tensor
@@ -13,10 +16,8 @@ from torch import Tensor
 from sumformer.errors import InputError
 from sumformer.kernels import power_sums as kernel
 from sumformer.kernels.availability import watched
-from sumformer.nn.inputs import check_tokens
+from sumformer.nn.inputs import check_tokens, keep_from_attention_mask
 from sumformer.nn.polynomial_features import BASES
-
-HIGHEST = 64
 
 
 def power_sums(
@@ -28,15 +29,19 @@ def power_sums(
     """
     check_tokens("power_sums", x)
     d = x.shape[2]
-    if d > 4 or not 1 <= degree <= HIGHEST or basis not in BASES or not lower < upper:
+    if d > 4 or not 1 <= degree <= kernel.HIGHEST or basis not in BASES or not lower < upper:
         raise InputError(
-            f"power_sums: expected d ≤ 4, degree 1 … {HIGHEST}, basis in {BASES} and lower < upper, "
+            f"power_sums: expected d ≤ 4, degree 1 … {kernel.HIGHEST}, basis in {BASES} and lower < upper, "
             f"got d = {d}, {degree}, {basis!r}, {lower}, {upper}"
         )
-    x = x if x.dtype == torch.float64 else x.float()
     chebyshev = basis == "chebyshev"
     centre, inverse = ((lower + upper) / 2, 2 / (upper - lower)) if chebyshev else (0.0, 1.0)
-    keep = None if keep is None else keep.bool()
+    if not isfinite(centre * inverse) or not 0 < inverse < inf:
+        raise InputError(f"power_sums: expected lower and upper to be finite and apart, got {lower}, {upper}")
+    keep = keep_from_attention_mask("power_sums", x, keep)
+    if keep is not None and keep.device != x.device:
+        raise InputError(f"power_sums: expected keep on {x.device}, as x is, got {keep.device}")
+    x = x if x.dtype == torch.float64 else x.float()
     arguments = (x, keep, degree, chebyshev, centre, inverse)
     if watched(x) or (torch.is_grad_enabled() and x.requires_grad):
         out: Tensor = torch.ops.sumformer.power_sums(*arguments)
