@@ -172,18 +172,6 @@ def test_intervals(lower: float, upper: float) -> None:
     check(x, 7, "chebyshev", None, (lower, upper))
 
 
-@pytest.mark.parametrize("few", [0, module.FEW])
-def test_without_barriers_lanes_would_race(few: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    def emulate(programs: int, text: str, arguments: tuple[Any, ...], resident: int) -> None:
-        launch(programs, text.replace("bar.warp.sync 0xffffffff;", ""), arguments)
-
-    monkeypatch.setattr(module, "_emulated", True)
-    monkeypatch.setattr(module, "_launch", emulate)
-    monkeypatch.setattr(module, "FEW", few)
-    with pytest.raises(AssertionError, match="two lanes"):
-        power_sums(tokens(1, 100, 2), 5)
-
-
 def hard(name: str, n: int, d: int) -> Tensor:
     """Inputs whose sums cancel, or whose additions all round the same way."""
     i = torch.arange(n).view(1, n, 1).expand(1, n, d)
