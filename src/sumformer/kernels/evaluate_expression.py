@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from sumformer.kernels.availability import runs_on
+from sumformer.kernels.availability import on_device, runs_on
 from sumformer.kernels.feature_sums import CLAMPED, tables
 from sumformer.kernels.scalar_instructions import run
 
@@ -54,29 +54,34 @@ def evaluate_expression(
 
     from sumformer.kernels.expression_triton import evaluate
 
+    x, q, counts = x.contiguous(), q.contiguous(), counts.contiguous()
     out = x.new_empty(batch, n, len(results), dtype=dtype)
-    evaluate[((n + _BLOCK - 1) // _BLOCK, batch)](
-        x,
-        q,
-        counts,
-        centre,
-        inverse,
-        constants,
-        out,
-        n,
-        D=d,
-        TOPS=tuple(tops),
-        KERNELS=products,
-        SERIES=tuple(series),
-        CODE=tuple(code),
-        LEFT=tuple(left),
-        RIGHT=tuple(right),
-        RESULTS=tuple(results),
-        Q_SIZE=q.shape[1],
-        TYPE=tl.float64 if centre.dtype == torch.float64 else tl.float32,
-        BLOCK=_BLOCK,
-        num_warps=4,
-    )
+    grid = (batch * ((n + _BLOCK - 1) // _BLOCK),)
+    if not out.numel():
+        return out
+    with on_device(x):
+        evaluate[grid](
+            x,
+            q,
+            counts,
+            centre,
+            inverse,
+            constants,
+            out,
+            n,
+            D=d,
+            TOPS=tuple(tops),
+            KERNELS=products,
+            SERIES=tuple(series),
+            CODE=tuple(code),
+            LEFT=tuple(left),
+            RIGHT=tuple(right),
+            RESULTS=tuple(results),
+            Q_SIZE=q.shape[1],
+            TYPE=tl.float64 if centre.dtype == torch.float64 else tl.float32,
+            BLOCK=_BLOCK,
+            num_warps=4,
+        )
     return out
 
 

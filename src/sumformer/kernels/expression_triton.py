@@ -85,9 +85,9 @@ def scalar(code: tl.constexpr, a, b):
     elif code == 11:
         out = tl.abs(a)
     elif code == 12:
-        out = tl.minimum(a, b)
+        out = tl.where(a != a, a, tl.where(b != b, b, tl.minimum(a, b)))
     else:
-        out = tl.maximum(a, b)
+        out = tl.where(a != a, a, tl.where(b != b, b, tl.maximum(a, b)))
     return out
 
 
@@ -104,10 +104,10 @@ def run(values, constants, CODE: tl.constexpr, LEFT: tl.constexpr, RIGHT: tl.con
 
 @triton.jit
 def unit(y, centre, inverse, CLAMP: tl.constexpr):
-    """(y − centre)/radius, clamped to [−1, 1] where asked for."""
+    """(y − centre)/radius, clamped to [−1, 1] where asked for; NaN stays NaN, which minimum and maximum would drop."""
     t = (y - centre) * inverse
     if CLAMP:
-        t = tl.minimum(tl.maximum(t, -1.0), 1.0)
+        t = tl.where(t == t, tl.minimum(tl.maximum(t, -1.0), 1.0), t)
     return t
 
 
@@ -143,9 +143,9 @@ def feature_sums(
 
     Features are made in TYPE; their products are added in float64.
     """
-    group = tl.program_id(0).to(tl.int64)
+    group = (tl.program_id(0) % groups).to(tl.int64)
+    batch = (tl.program_id(0) // groups).to(tl.int64)
     pair = tl.program_id(1)
-    batch = tl.program_id(2)
     first = tl.load(blocks + 2 * pair) * WIDTH + tl.arange(0, WIDTH)
     second = tl.load(blocks + 2 * pair + 1) * WIDTH + tl.arange(0, WIDTH)
     acc = tl.zeros((WIDTH, WIDTH), dtype=tl.float64)
@@ -199,8 +199,9 @@ def evaluate(
     BLOCK: tl.constexpr,
 ):
     """KERNELS: for each product the coordinates and degrees of its α, in the order of Q; SERIES: how many t it has."""
-    k = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
-    batch = tl.program_id(1)
+    blocks = tl.cdiv(n, BLOCK)
+    k = (tl.program_id(0) % blocks).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    batch = (tl.program_id(0) // blocks).to(tl.int64)
     real = k < n
     values = ()
     tables = ()

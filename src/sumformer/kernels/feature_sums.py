@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from sumformer.kernels.availability import runs_on
+from sumformer.kernels.availability import on_device, runs_on
 from sumformer.kernels.scalar_instructions import run
 
 CLAMPED, POWERS, CHEBYSHEV = range(3)
@@ -54,34 +54,38 @@ def feature_sums(
     from sumformer.kernels.expression_triton import feature_sums as kernel
 
     partial = x.new_empty(batch, groups, pairs, width, width, dtype=torch.float64)
-    kernel[(groups, pairs, batch)](
-        x,
-        partial if weights is None else weights,
-        centre,
-        inverse,
-        degrees,
-        blocks,
-        constants,
-        partial,
-        n,
-        groups,
-        degrees.shape[1],
-        D=d,
-        SPLIT=split,
-        TOPS=tuple(tops),
-        BASIS=basis,
-        CODE=tuple(code),
-        LEFT=tuple(left),
-        RIGHT=tuple(right),
-        RESULT=result,
-        WEIGHTED=weights is not None,
-        TYPE=tl.float64 if centre.dtype == torch.float64 else tl.float32,
-        TOKENS=span,
-        BLOCK=128 if width > 16 else 64,
-        WIDTH=width,
-        GATHER=max(16, 1 << max(tops).bit_length()) if width > 16 else 0,
-        num_warps=4,
-    )
+    x, weights = x.contiguous(), None if weights is None else weights.contiguous()
+    if not partial.numel():
+        return partial
+    with on_device(x):
+        kernel[(groups * batch, pairs)](
+            x,
+            partial if weights is None else weights,
+            centre,
+            inverse,
+            degrees,
+            blocks,
+            constants,
+            partial,
+            n,
+            groups,
+            degrees.shape[1],
+            D=d,
+            SPLIT=split,
+            TOPS=tuple(tops),
+            BASIS=basis,
+            CODE=tuple(code),
+            LEFT=tuple(left),
+            RIGHT=tuple(right),
+            RESULT=result,
+            WEIGHTED=weights is not None,
+            TYPE=tl.float64 if centre.dtype == torch.float64 else tl.float32,
+            TOKENS=span,
+            BLOCK=128 if width > 16 else 64,
+            WIDTH=width,
+            GATHER=max(16, 1 << max(tops).bit_length()) if width > 16 else 0,
+            num_warps=4,
+        )
     return partial
 
 

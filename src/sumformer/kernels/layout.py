@@ -47,7 +47,7 @@ class Layout:
         """(rows, m) → (sequences, m) in float32 (float64 where the values are): the naive twin of the tiles' sums."""
         dtype = accumulation_dtype(values.dtype)
         if self.cu_seqlens is None:
-            return values.reshape(self.sequences, self.length, -1).sum(1, dtype=dtype)
+            return values.reshape(self.sequences, self.length, values.shape[1]).sum(1, dtype=dtype)
         zeros = values.new_zeros(self.sequences, values.shape[1], dtype=torch.float64)
         return zeros.index_add(0, self.ids(values.device), values.double()).to(dtype)
 

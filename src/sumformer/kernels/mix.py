@@ -12,6 +12,7 @@ from torch import Tensor
 from torch.nn.functional import linear
 
 from sumformer.kernels import short_mix
+from sumformer.kernels.availability import on_its_device
 from sumformer.kernels.layout import Layout, accumulation_dtype
 from sumformer.kernels.products import fused, half, hidden, in_one_kernel, pull, spread, sums
 from sumformer.kernels.together import compile_together
@@ -19,6 +20,7 @@ from sumformer.kernels.together import compile_together
 PIECE = 2**16
 
 
+@on_its_device
 def forward(
     x: Tensor,
     w_phi: Tensor,
@@ -36,6 +38,8 @@ def forward(
     recompute: bool,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor | None, Tensor | None]:
     """y (batch, n, d), Σ (sequences, d'), W_s Σ + b (sequences, d) and, where they are kept, g and h (rows, d)."""
+    x, w_phi, b_phi, w_x, b_x, w_s = (t.contiguous() for t in (x, w_phi, b_phi, w_x, b_x, w_s))
+    keep = None if keep is None else keep.contiguous()
     layout, rows = Layout.of(x, cu_seqlens), x.flatten(0, 1)
     g = h = None
     if not recompute and short_mix.applies(rows, w_phi, w_x, layout):
@@ -56,6 +60,7 @@ def forward(
     return out.view(x.shape[0], x.shape[1], w_o.shape[0]), total, shift, *kept
 
 
+@on_its_device
 def gradients(
     grad: Tensor,
     x: Tensor,
@@ -76,6 +81,8 @@ def gradients(
     recompute: bool,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
     """The gradients of x, W_φ, b_φ, W_x, b_x, W_s, W_o, b_o."""
+    x, w_phi, b_phi, w_x, b_x, w_s, w_o = (t.contiguous() for t in (x, w_phi, b_phi, w_x, b_x, w_s, w_o))
+    keep = None if keep is None else keep.contiguous()
     layout, rows, dy = Layout.of(x, cu_seqlens), x.flatten(0, 1), grad.flatten(0, 1).contiguous()
     flags = None if keep is None else keep.flatten()
     if not recompute and short_mix.applies(rows, w_phi, w_x, layout, short_mix.MOST_BACKWARD):
@@ -110,7 +117,8 @@ def gradients(
     else:
         scale = linear(reached.to(dtype), w_s.t()).to(total.dtype)
         scale = scale / layout.length if mean and even else scale
-        db_x, dw_s = _over_sequences(reached).to(dtype), (reached.t() @ total).to(dtype)
+        # a copy: `reached` and ∂/∂b_o may lie in one tensor, and an operator's results must not
+        db_x, dw_s = _over_sequences(reached).to(dtype, copy=True), (reached.t() @ total).to(dtype)
     scale = _over_count(scale, layout, keep) if mean and not even else scale
     joined = torch.cat([w_x, w_phi])
     dw, db_phi = _Sum(dtype, one), _Sum(dtype, one)

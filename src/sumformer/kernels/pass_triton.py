@@ -70,9 +70,9 @@ def activation_pass(
     first, end, sequence = place_of(tile, tiles, length, tiles_per_sequence, tile_rows, PACKED)
     height = end - first
     narrow = cols < width
-    added = tl.load(shift + sequence * shift_stride + cols, mask=narrow, other=0.0).to(tl.float32)[None, :]
+    added = tl.load(shift + sequence.to(tl.int64) * shift_stride + cols, mask=narrow, other=0.0).to(tl.float32)[None, :]
     if WHAT == 2:
-        factor = tl.load(scale + sequence * width + cols, mask=narrow, other=0.0).to(tl.float32)[None, :]
+        factor = tl.load(scale + sequence.to(tl.int64) * width + cols, mask=narrow, other=0.0).to(tl.float32)[None, :]
     begin = first.to(tl.int64)
     g += begin * width
     y += begin * width

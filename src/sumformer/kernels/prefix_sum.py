@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from sumformer.kernels.availability import runs_on
+from sumformer.kernels.availability import on_device, runs_on
 from sumformer.kernels.layout import accumulation_dtype
 
 _ROWS, _COLS = 64, 64
@@ -32,9 +32,12 @@ def prefix_sum(x: Tensor, reverse: bool) -> Tensor:
     before = torch.zeros_like(partial)
     out = x.new_empty(x.shape, dtype=torch.float32)
     sizes = {"ROWS": _ROWS, "COLS": _COLS, "num_warps": 4}
-    sum_of_tiles[(tiles, columns, batch)](x, partial, n, m, tiles, REVERSE=reverse, **sizes)
-    scan_of_tiles[(columns, batch)](partial, before, m, tiles, **sizes)
-    scan_in_tiles[(tiles, columns, batch)](x, before, out, n, m, tiles, REVERSE=reverse, **sizes)
+    if not out.numel():
+        return out
+    with on_device(x):
+        sum_of_tiles[(tiles * batch, columns)](x, partial, n, m, tiles, REVERSE=reverse, **sizes)
+        scan_of_tiles[(batch, columns)](partial, before, m, tiles, **sizes)
+        scan_in_tiles[(tiles * batch, columns)](x, before, out, n, m, tiles, REVERSE=reverse, **sizes)
     return out
 
 

@@ -11,7 +11,8 @@ import triton.language as tl
 @triton.jit
 def sum_of_tiles(x, partial, n, m, tiles, REVERSE: tl.constexpr, ROWS: tl.constexpr, COLS: tl.constexpr):
     """partial[b, t] = the sum of the tokens of tile t; from the end of the sequence with REVERSE."""
-    tile, cols, batch = tl.program_id(0), tl.program_id(1) * COLS + tl.arange(0, COLS), tl.program_id(2).to(tl.int64)
+    tile, batch = tl.program_id(0) % tiles, (tl.program_id(0) // tiles).to(tl.int64)
+    cols = tl.program_id(1) * COLS + tl.arange(0, COLS)
     rows = tile * ROWS + tl.arange(0, ROWS)
     inside = (rows < n)[:, None] & (cols < m)[None, :]
     if REVERSE:
@@ -23,7 +24,7 @@ def sum_of_tiles(x, partial, n, m, tiles, REVERSE: tl.constexpr, ROWS: tl.conste
 @triton.jit
 def scan_of_tiles(partial, before, m, tiles, ROWS: tl.constexpr, COLS: tl.constexpr):
     """before[b, t] = the sum of the tiles before t; before[b, 0] is 0 already."""
-    cols, batch = tl.program_id(0) * COLS + tl.arange(0, COLS), tl.program_id(1).to(tl.int64)
+    cols, batch = tl.program_id(1) * COLS + tl.arange(0, COLS), tl.program_id(0).to(tl.int64)
     carry = tl.zeros((COLS,), dtype=tl.float32)
     for start in range(0, tiles, ROWS):
         rows = start + tl.arange(0, ROWS)
@@ -36,7 +37,8 @@ def scan_of_tiles(partial, before, m, tiles, ROWS: tl.constexpr, COLS: tl.conste
 
 @triton.jit
 def scan_in_tiles(x, before, out, n, m, tiles, REVERSE: tl.constexpr, ROWS: tl.constexpr, COLS: tl.constexpr):
-    tile, cols, batch = tl.program_id(0), tl.program_id(1) * COLS + tl.arange(0, COLS), tl.program_id(2).to(tl.int64)
+    tile, batch = tl.program_id(0) % tiles, (tl.program_id(0) // tiles).to(tl.int64)
+    cols = tl.program_id(1) * COLS + tl.arange(0, COLS)
     rows = tile * ROWS + tl.arange(0, ROWS)
     inside = (rows < n)[:, None] & (cols < m)[None, :]
     if REVERSE:

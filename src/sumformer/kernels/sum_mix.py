@@ -86,7 +86,8 @@ def _(grad: Tensor, x: Tensor, total: Tensor, shift: Tensor, g: Tensor, h: Tenso
 
 
 def _keep_for_backward(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor | None, ...]) -> None:
-    x, w_phi, b_phi, w_x, b_x, w_s, w_o, _, keep, cu_seqlens, ctx.activation, ctx.mean, _, ctx.recompute = inputs
+    x, w_phi, b_phi, w_x, b_x, w_s, w_o, _, keep, cu_seqlens, ctx.activation, ctx.mean, save, ctx.recompute = inputs
+    ctx.kept = save or ctx.recompute
     ctx.set_materialize_grads(False)
     ctx.save_for_backward(x, *output[1:], w_phi, b_phi, w_x, b_x, w_s, w_o, keep, cu_seqlens)
 
@@ -94,6 +95,8 @@ def _keep_for_backward(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor |
 def _backward(ctx: Any, grad: Tensor | None, *_: Any, run: Any = sum_mix_backward) -> tuple[Tensor | None, ...]:
     if grad is None:
         return (None,) * 14
+    if not ctx.kept:
+        raise RuntimeError("sum_mix: called with save=False, which keeps nothing for a gradient")
     found = run(grad, *ctx.saved_tensors, ctx.activation, ctx.mean, ctx.recompute)
     return (*found, None, None, None, None, None, None)
 

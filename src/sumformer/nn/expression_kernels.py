@@ -7,7 +7,7 @@ contraction of one token, sums run in another order, which the certificate's cou
 from __future__ import annotations
 
 from math import prod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
@@ -15,7 +15,7 @@ from torch import Tensor
 from sumformer.errors import NotSupportedError
 from sumformer.kernels import evaluate_expression as _registers  # noqa: F401
 from sumformer.kernels import feature_sums
-from sumformer.kernels.availability import runs_on
+from sumformer.kernels.availability import runs_on, transformed
 from sumformer.nn.expression_parts import Channel, Kernel
 from sumformer.nn.scalar_program import ScalarProgram
 from sumformer.nn.summary import Summary
@@ -44,6 +44,8 @@ class ExpressionKernels:
         self.series = [p.series_count for p in network._products]
         terms = sum(prod(k + 1 for _, k in a) * s for a, s in zip(self.axes, self.series, strict=True))
         columns = [len(c.suffixes) for c in network._channels]
+        if not network._channels:
+            raise NotSupportedError("ExpressionKernels: nothing is summed")
         if d > 4 or terms > MOST_TERMS or max(self.y_tops) > 31 or max(columns, default=0) > MOST_COLUMNS:
             raise NotSupportedError(
                 f"ExpressionKernels: {d} coordinates, {terms} terms, {columns} columns are too many"
@@ -69,6 +71,7 @@ class ExpressionKernels:
     def sums(self, network: ExpressionSumformer, z: Tensor, w: Tensor | None, depth: int) -> Tensor:
         """(batch, n, d) → Σ, (batch, d'); `depth` levels of the tree in all."""
         tensors = self._tensors(network, z.device)[1:]
+        w = None if w is None else w.contiguous()
         totals = []
         for i, (program, place) in enumerate(self.factors):
             degrees, blocks, constants, index = tensors[4 * i : 4 * i + 4]
@@ -95,11 +98,13 @@ class ExpressionKernels:
         return torch.cat(totals, dim=-1)
 
     def psi_of(self, network: ExpressionSumformer, x: Tensor, counts: Tensor, contracted: list[Tensor]) -> Tensor:
-        """ψ(x_i, Σ), (batch, n, width)."""
+        """ψ(x_i, Σ), (batch, n, width); one Σ serves all x, as it does in the definition."""
+        batch = x.shape[0]
+        q = torch.cat([q.flatten(1) for q in contracted], dim=1).expand(batch, -1).contiguous()
         out: Tensor = torch.ops.sumformer.evaluate_expression(
             x.contiguous(),
-            torch.cat([q.flatten(1) for q in contracted], dim=1),
-            counts.to(network.inside),
+            q,
+            counts.to(network.inside).expand(batch).contiguous(),
             network._constant("centre_"),
             network._constant("inverse_radius"),
             self._tensors(network, x.device)[0],
@@ -121,17 +126,29 @@ class ExpressionKernels:
             for channel, (program, _) in zip(network._channels, self.factors, strict=True):
                 made += [*_columns(channel), _numbers(program, network.inside)]
                 made.append(_places(channel))
-            self._moved[device] = [tensor.to(device) for tensor in made]
+            moved = [tensor.to(device) for tensor in made]
+            if any(type(tensor) is not Tensor for tensor in moved):  # under a mode that makes no numbers
+                return moved
+            self._moved[device] = moved
         return self._moved[device]
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Without what lies on devices."""
+        return self.__dict__ | {"_moved": {}}
 
-def kernels_for(network: ExpressionSumformer, x: Tensor) -> ExpressionKernels | None:
-    """The kernels, where they run: on x's device, without gradients, for a formula they can express."""
-    if not runs_on(x) or (
-        torch.is_grad_enabled() and (x.requires_grad or any(c.requires_grad for c in network.coefficients))
-    ):
+
+def kernels_for(network: ExpressionSumformer, x: Tensor, *others: Tensor | None) -> ExpressionKernels | None:
+    """The kernels, where they run: on x's device, without derivatives, for a formula they can express.
+
+    `others` are what a gradient might be wanted of beside x. A compiler meets them if a call was made before.
+    """
+    if not runs_on(x) or transformed():
+        return None
+    if torch.is_grad_enabled() and any(t is not None and t.requires_grad for t in (x, *others, *network.coefficients)):
         return None
     known = network.__dict__.get("_kernels_made")
+    if known is None and torch.compiler.is_compiling():
+        return None
     if known is None:
         try:
             known = ExpressionKernels(network)

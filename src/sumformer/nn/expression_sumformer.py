@@ -91,7 +91,7 @@ class ExpressionSumformer(ExpressionReadings):
 
     def _summarise(self, z: Tensor, weights: Tensor | None, keep: Tensor | None) -> Summary:
         depth = levels(MAX_TOKENS, self.group) - 1
-        if (fast := kernels_for(self, z)) is not None:
+        if (fast := kernels_for(self, z, weights)) is not None:
             return fast.summarise(self, z, weights, keep, depth + 1)
         z, w = self._padded(z.to(self.inside), keep), self._weights(z, weights, keep)
         count = w.double().sum(dim=1)  # exact for multiplicities up to 2^53, whatever the arithmetic inside
@@ -124,7 +124,7 @@ class ExpressionSumformer(ExpressionReadings):
     def psi_of(self, x: Tensor, state: Summary) -> Tensor:
         """ψ(x_i, Σ) for queries x (batch, n, d), which need not be the sources."""
         contracted = self._contract(state)
-        if (fast := kernels_for(self, x)) is not None:
+        if (fast := kernels_for(self, x, state.total, state.count)) is not None:
             return fast.psi_of(self, x, state.count, contracted)
         x = x.to(self.inside)
         slab = self._slab(x)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from sumformer.kernels.availability import runs_on
+from sumformer.kernels.availability import runs_on, transformed
 from sumformer.kernels.sum_mix import mixed
 from sumformer.nn.inputs import check_tokens, keep_from_key_padding_mask, zero_padding
 from sumformer.nn.layer import Layer, check_positive
@@ -16,6 +16,8 @@ from sumformer.nn.mlp import activation_module
 from sumformer.nn.segments import Segments
 from sumformer.nn.summarising import FeatureSum
 from sumformer.nn.summary import Summary, summarise
+
+_HALF = (torch.bfloat16, torch.float16)
 
 
 class SumMixer(FeatureSum, Layer):
@@ -69,16 +71,18 @@ class SumMixer(FeatureSum, Layer):
         return self._mix(x, None, segments.cu_seqlens)
 
     def _fused(self, x: Tensor) -> bool:
-        """The operator applies: it has no dropout."""
-        if self.training and self.dropout:
+        """The operator applies: it has no dropout, reads the weights of plain layers, and knows no transforms."""
+        if (self.drop.training and self.drop.p) or transformed():
             return False
-        if self.recompute:
-            return True
-        return x.is_cuda and self._dtype(x) in (torch.bfloat16, torch.float16) and runs_on(x)
+        if not self.recompute and not (x.is_cuda and self._dtype(x) in _HALF and runs_on(x)):
+            return False
+        return all(map(_is_plain, (self.phi, self.from_token, self.from_sum, self.out)))
 
     def _dtype(self, x: Tensor) -> torch.dtype:
+        """What autocast makes of it, which leaves float64 alone."""
         kind = x.device.type
-        return torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else x.dtype
+        cast = torch.is_autocast_enabled(kind) and x.dtype != torch.float64
+        return torch.get_autocast_dtype(kind) if cast else x.dtype
 
     def _mix(self, x: Tensor, keep: Tensor | None, cu_seqlens: Tensor | None) -> Tensor:
         phi, token, out = self.phi, self.from_token, self.out
@@ -93,3 +97,9 @@ class SumMixer(FeatureSum, Layer):
 
     def extra_repr(self) -> str:
         return f"ℝ^{{n×{self.d_model}}} → ℝ^{{n×{self.d_model}}}, {'mean' if self.mean else 'sum'} over {self.d_latent}"
+
+
+def _is_plain(part: nn.Linear) -> bool:
+    """A layer whose call is its formula: no subclass, no parametrisation, no hooks."""
+    hooks = part._forward_hooks or part._forward_pre_hooks or part._backward_hooks or part._backward_pre_hooks
+    return type(part) is nn.Linear and not hooks
