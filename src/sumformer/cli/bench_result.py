@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from sumformer.cli.output import messages, print_json
+from sumformer.cli.output import drawing, messages, print_json
 from sumformer.cli.places import make_folder
 
 Result = dict[str, Any]
@@ -26,7 +26,8 @@ def report(
         result = measure(lambda text: status.update(text))
     if out is not None:
         (out / "bench.json").write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
-        draw(result, out / "bench.png")
+        with drawing("bench.png"):
+            draw(result, out / "bench.png")
     if as_json:
         print_json(result)
     else:

@@ -11,7 +11,7 @@ from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
 from sumformer.cli import learning
-from sumformer.cli.output import Json, command, console, messages, print_json
+from sumformer.cli.output import Json, command, console, drawing, messages, print_json
 from sumformer.cli.places import make_folder
 from sumformer.errors import InputError
 from sumformer.experiments.comparison import Config, run, write_comparison
@@ -68,7 +68,8 @@ def compare(
     with messages.status("…") as status:
         result = run(read_sets, config, lambda text: status.update(text), keep)
     if out is not None:
-        write_comparison(result, out, data)
+        with drawing("report.html"):
+            write_comparison(result, out, data)
     if as_json:
         print_json(result)
     else:

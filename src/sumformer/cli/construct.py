@@ -13,7 +13,7 @@ from sumformer.certificates.attack import AttackResult
 from sumformer.certificates.quadrature import Quadrature
 from sumformer.cli.comparison import compare
 from sumformer.cli.formula import formula_target
-from sumformer.cli.output import Json, command, console, messages, print_json
+from sumformer.cli.output import Json, command, console, drawing, messages, print_json
 from sumformer.cli.pattern import read_pattern
 from sumformer.errors import CertificateError
 from sumformer.theorems.construction import Construction
@@ -106,7 +106,7 @@ def construct(
         if not no_report and isinstance(found, AttackResult):
             from sumformer.experiments.construction_report import write_report
 
-            with messages.status("drawing the report …"):
+            with drawing(REPORT_FILE):
                 write_report(construction, out / REPORT_FILE, found)
     if as_json:
         print_json(summary(construction, found, out))

@@ -9,7 +9,7 @@ import typer
 from rich.table import Table
 
 from sumformer.cli import learning
-from sumformer.cli.output import Json, command, console, messages, print_json
+from sumformer.cli.output import Json, command, console, drawing, messages, print_json
 from sumformer.cli.training_progress import shown_progress
 from sumformer.learn.architectures import ARCHITECTURES
 from sumformer.learn.evaluation import Examination, examine
@@ -101,6 +101,8 @@ def fit(
     }
     given = {name: value for name, value in options.items() if value is not None}
     place = Folder(out, resume, overwrite, save_every)
+    if resume and not out.exists():
+        messages.print(f"nothing to resume in {out}: a new run begins", markup=False)
     with shown_progress() as report:
         fitted = run_fit(read_sets, Settings(**given), place, report, changes=given)
     held = examination(fitted, read_sets)
@@ -109,7 +111,7 @@ def fit(
     if not no_report:
         from sumformer.experiments.fit_report import write_fit_report
 
-        with messages.status("drawing the report …"):
+        with drawing("report.html"):
             write_fit_report(fitted, held, out, data)
     if as_json:
         print_json(summary(fitted, out))

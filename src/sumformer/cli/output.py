@@ -5,14 +5,15 @@ from __future__ import annotations
 import functools
 import json
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Annotated, Any, ParamSpec
 
 import typer
 from rich.console import Console
 from rich.text import Text
 
-from sumformer.errors import RefusedError, SumformerError
+from sumformer.errors import MissingDependencyError, RefusedError, SumformerError
 
 P = ParamSpec("P")
 
@@ -25,6 +26,16 @@ messages = Console(stderr=True, highlight=False)
 def print_json(data: Mapping[str, Any]) -> None:
     """One object on standard output; what JSON has no number for becomes null."""
     print(json.dumps(_plain(data), ensure_ascii=False))
+
+
+@contextmanager
+def drawing(what: str) -> Iterator[None]:
+    """Around a picture that goes with a result: where what draws it is missing, the result is given without."""
+    try:
+        with messages.status(f"drawing {what} …"):
+            yield
+    except MissingDependencyError as missing:
+        messages.print(f"{what} is left out: {missing}", markup=False)
 
 
 def _plain(value: Any) -> Any:

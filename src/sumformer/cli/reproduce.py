@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from sumformer.cli.device import Device, check_device
-from sumformer.cli.output import Json, command, console, messages, print_json
+from sumformer.cli.output import Json, command, console, drawing, messages, print_json
 from sumformer.cli.places import make_folder
 from sumformer.errors import InputError
 from sumformer.experiments.reproduce.outcome import Outcome
@@ -46,7 +46,8 @@ def reproduce(
         if out is not None:
             outcome.write(out)
     if folder is not None:
-        chosen.draw(outcome, folder / f"{name}.png")
+        with drawing(f"{name}.png"):
+            chosen.draw(outcome, folder / f"{name}.png")
     if as_json:
         print_json(asdict(outcome))
         return

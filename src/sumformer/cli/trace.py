@@ -96,8 +96,11 @@ def _plan(n: int, d: int, positions: bool, pattern: str | None) -> Plan:
 
 def _read(text: str) -> list[list[Fraction]]:
     try:
-        return [[Fraction(number) for number in token.split(",")] for token in text.split()]
+        tokens = [[Fraction(number) for number in token.split(",")] for token in text.split()]
     except (ValueError, ZeroDivisionError):
         raise InputError(
             f'--input {text!r}: expected tokens as "0.9 0.5 0.1", or "0.9,0.2 0.5,0.1" for d = 2'
         ) from None
+    if not all(0 <= number <= 1 for token in tokens for number in token):
+        raise InputError(f"--input {text!r}: expected numbers from 0 to 1, the cube of the theorem")
+    return tokens

@@ -66,6 +66,8 @@ def _checked(x: Any, mask: Any, lengths: Any, where: str) -> tuple[Tensor, Tenso
         given = np.asarray(mask)
         if given.shape != (count, n):
             raise ShapeError(f"{where}: mask", f"shape (N, n) = {(count, n)}, 1 for a real token", given.shape)
+        if not np.isin(given, (0, 1)).all():
+            raise InputError(f"{where}: mask: expected 1 for a real token and 0 for padding, got other values")
         keep = given != 0
     if lengths is not None:
         given = np.asarray(lengths)

@@ -114,13 +114,16 @@ class Construction:
                 f"this much padding ({points.shape[1]} places) is not covered by the certificate: compact it"
             )
 
-    def _check_precision(self, X: Tensor) -> None:
-        outside = self.network.outside
+    def _check_stored(self) -> None:
         if self._stored() != self._dtypes:
             raise InputError(
                 f"the network was converted to another dtype; the certificate is of {self.certificate.arithmetic} "
                 "weights: construct with dtype=…, or call network(X) without one"
             )
+
+    def _check_precision(self, X: Tensor) -> None:
+        outside = self.network.outside
+        self._check_stored()
         if X.dtype.itemsize > outside.itemsize:
             raise InputError(
                 f"this construction is certified for {outside} tokens, got {X.dtype}: convert them, x.to({outside})"
@@ -141,6 +144,7 @@ class Construction:
         Its report.html goes too, as it speaks of another one; files without a certificate are not replaced.
         """
         folder = Path(directory)
+        self._check_stored()
         check_folder(folder)
         self.network.save_pretrained(folder)
         (folder / REPORT_FILE).unlink(missing_ok=True)

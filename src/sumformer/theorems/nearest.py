@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from math import floor, log10, sqrt
+from math import floor, isfinite, log10, sqrt
 
 from sumformer.errors import DomainError, RefusedError
 
@@ -15,6 +15,8 @@ RATIO = 2.0
 
 def nearest(attempt: Callable[[float], object], epsilon: float, guess: float) -> float | None:
     """An ε′ > ε at which `attempt` went through, first tried at `guess`; None where none was found in time."""
+    if not isfinite(guess):
+        return None
     end = time.perf_counter() + SECONDS
     low, high, found = epsilon, max(_round_up(guess), _round_up(RATIO * epsilon)), None
     for _ in range(TRIES):
@@ -29,6 +31,8 @@ def nearest(attempt: Callable[[float], object], epsilon: float, guess: float) ->
             return None
         else:
             found, high = high, sqrt(low * high)
+        if not isfinite(high):
+            break
         high = _round_up(high)
     return found
 

@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from math import inf, isfinite
 from typing import Any, Literal
 
 import numpy as np
 
-from sumformer.errors import DomainError
+from sumformer.errors import DomainError, RefusedError
 from sumformer.gadgets.chebyshev import X
 from sumformer.gadgets.function import Curvature, curvature
 from sumformer.gadgets.saw import Prefer
@@ -201,7 +202,12 @@ class Program:
 
 def constant(value: Fraction | int | float) -> Functional:
     """A number, rounded to float64."""
-    rounded = float(value)
+    try:
+        rounded = float(value)
+    except OverflowError:
+        rounded = inf
+    if not isfinite(rounded):
+        raise RefusedError("a constant of the network is beyond float64")
     error = float(abs(Fraction(value) - Fraction(rounded))) * (1 + _SLACK)
     return Functional((), rounded, ((OFFSET, error),) if error else ())
 
