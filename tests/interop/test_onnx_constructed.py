@@ -13,7 +13,7 @@ import torch
 import sumformer
 from sumformer.errors import InputError, NotSupportedError
 from sumformer.interop.onnx import export_onnx, onnx_error, onnx_session
-from sumformer.nn import GridSumformer
+from sumformer.nn import GridSumformer, SumMixer
 from sumformer.nn.patterns import Window
 from sumformer.testing import TOLERANCE
 
@@ -148,3 +148,10 @@ def test_a_construction_is_exported_for_what_is_certified(tmp_path):
     assert repr(made.certificate.total) in facts["certificate"]
     with pytest.raises(InputError, match="expected an example"):
         export_onnx(made.network, tmp_path / "other.onnx")
+
+
+def test_a_mask_that_is_missing_is_named(tmp_path):
+    net, x = SumMixer(4), torch.rand(1, 3, 4)
+    path = export_onnx(net, tmp_path / "a.onnx", x, masked=True)
+    with pytest.raises(InputError, match="give mask="):
+        onnx_error(net, path, x)

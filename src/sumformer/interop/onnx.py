@@ -132,6 +132,9 @@ def onnx_error(
     session = onnx_session(path)
     inputs = [x] if mask is None else [x, mask]
     names = [given.name for given in session.get_inputs()]
+    if len(names) != len(inputs):
+        asked = "it was exported with a mask: give mask=" if mask is None else "it was exported without a mask"
+        raise InputError(f"onnx_error: {Path(path).name} takes {', '.join(names)}; {asked}")
     (got,) = session.run(None, {name: y.detach().numpy() for name, y in zip(names, inputs, strict=True)})
     keywords: dict[str, Any] = {"is_causal": True} if is_causal else {}
     keywords |= {} if mask is None else {_mask_name(module): mask}
