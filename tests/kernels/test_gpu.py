@@ -180,6 +180,26 @@ def test_a_constructed_network(dtype, monkeypatch):
         assert (y - wanted).abs().max() <= limit
 
 
+@torch.no_grad()
+def test_a_constructed_network_keeps_nan_and_reads_any_strides():
+    network = sumformer.construct(GAUSS, 1e-3, d=2).network.cuda()
+    x = torch.rand(2, 3000, 2, device="cuda", dtype=network.outside)
+    mask = (torch.rand(3000, 2, device="cuda") > 0.3).t()
+    assert torch.equal(network(x, attention_mask=mask), network(x, attention_mask=mask.contiguous()))
+    x[0, 77, 1] = torch.nan
+    found = network(x)
+    assert found[0].isnan().all()
+    assert found[1].isfinite().all()
+
+
+@torch.no_grad()
+def test_one_summary_for_more_queries_than_an_axis_of_a_grid_holds():
+    network = sumformer.construct(GAUSS, 1e-3, d=2).network.cuda()
+    state = network.summarise(torch.rand(1, 50, 2, device="cuda", dtype=network.outside))
+    x = torch.rand(70000, 1, 2, device="cuda", dtype=network.outside)
+    assert torch.equal(network.apply(x, state)[:, 0], network.apply(x.transpose(0, 1), state)[0])
+
+
 @pytest.mark.parametrize(("d", "degree"), [(1, 20), (2, 14), (3, 7), (4, 6), (4, 12)])
 @pytest.mark.parametrize("basis", ["monomial", "chebyshev"])
 @pytest.mark.parametrize("n", [1, 4097, 300007])

@@ -17,7 +17,7 @@ from sumformer.kernels import power_sums as module
 from sumformer.kernels.power_sums_blocks import by_blocks
 from sumformer.kernels.power_sums_cover import Cover, Exponents, cover, direct_cover, exponents
 from sumformer.kernels.power_sums_direct import BLOCK
-from sumformer.kernels.power_sums_ptx import shared_bytes
+from sumformer.kernels.power_sums_products import products_bytes
 from sumformer.nn import PolynomialFeatures
 from sumformer.nn.polynomial_features import multi_indices
 from sumformer.nn.power_sums import power_sums
@@ -110,7 +110,7 @@ def test_a_cover_makes_every_feature(make: Callable[..., Cover], d: int, degree:
 def test_a_cover_has_few_products(d: int, degree: int, bound: int, chebyshev: bool) -> None:
     found = cover(d, degree, chebyshev)
     assert len(found.products) <= bound
-    assert shared_bytes(found) <= 48 * 1024
+    assert products_bytes(found) <= 48 * 1024
 
 
 def error_of(row: Exponents, plan: Cover) -> float:
