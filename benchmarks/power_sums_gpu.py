@@ -22,8 +22,7 @@ import triton
 import triton.language as tl
 
 from sumformer.experiments.gpu_bench.timing import milliseconds, peak_bytes, replayed
-from sumformer.kernels.power_sums import FEW
-from sumformer.kernels.power_sums_cover import cover, direct_cover
+from sumformer.kernels.power_sums import plan_of
 from sumformer.nn import PolynomialFeatures
 from sumformer.nn.power_sums import power_sums
 
@@ -86,10 +85,10 @@ def main() -> None:
         for basis in ("monomial", "chebyshev"):
             row = {"d": d, "degree": degree, "basis": basis, "latent_dimension": width}
             began = time.perf_counter()
-            row["way"] = "direct" if width <= FEW else "products"
-            plan = (direct_cover if width <= FEW else cover)(d, degree, basis == "chebyshev")
+            plan = plan_of(d, degree, basis == "chebyshev")
             row["plan_s"] = time.perf_counter() - began
-            row["multiplied"] = 1.0 if width <= FEW else 128 * len(plan.products) / width
+            row["way"] = "products" if plan.wide else "direct"
+            row["multiplied"] = 128 * len(plan.products) / width if plan.wide else 1.0
             power_sums(inputs[0], degree, basis)
             torch.cuda.synchronize()
             row["first_s"] = time.perf_counter() - began

@@ -13,7 +13,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from sumformer.kernels.availability import on_device, runs_on
+from sumformer.kernels.availability import runs_on
+from sumformer.kernels.calling import on_device
 from sumformer.kernels.scalar_instructions import run
 
 CLAMPED, POWERS, CHEBYSHEV = range(3)

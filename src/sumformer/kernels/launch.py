@@ -6,16 +6,11 @@ The key holds the kernel, its device, the constants, the dtypes and `shapes`, th
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from typing import Any
 
-import torch
 from torch import Tensor
 
 _compiled: dict[tuple[Any, ...], Any] = {}
-_known: set[Any] = set()
 
 
 def launch(
@@ -39,23 +34,3 @@ def launch(
     found = kernel[grid](*tensors, *lengths, *shapes, *constants, **options)
     if places % 16 == 0 and tensors[0].is_cuda:
         _compiled[key] = found
-
-
-def side_by_side(key: Any, device: torch.device, steps: Callable[[], list[Callable[[], object]]]) -> None:
-    """The first time for a key, each step in a thread of its own, so that a first call waits for the slowest compiler.
-
-    Triton and what it calls let go of Python's lock. The steps run on the caller's stream. What a step would raise, the
-    call itself raises; nothing happens while a graph is being captured.
-    """
-    if (key, device) in _known or device.type != "cuda" or torch.cuda.is_current_stream_capturing():
-        return
-    _known.add((key, device))
-    stream = torch.cuda.current_stream(device)
-
-    def run(step: Callable[[], object]) -> None:
-        with suppress(Exception), torch.no_grad(), torch.cuda.stream(stream):
-            step()
-
-    with ThreadPoolExecutor() as pool:
-        list(pool.map(run, steps()))
-    torch.cuda.synchronize(device)

@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.nn.functional import linear
 
 from sumformer.kernels import short_mix
-from sumformer.kernels.availability import on_its_device
+from sumformer.kernels.calling import on_its_device
 from sumformer.kernels.layout import Layout, accumulation_dtype
 from sumformer.kernels.products import fused, half, hidden, in_one_kernel, pull, spread, sums
 from sumformer.kernels.together import compile_together

@@ -1,7 +1,7 @@
 """`torch.ops.sumformer.power_sums`: p_β = Σ_k Π_c p_{β_c}(t_kc) for 0 < |β| ≤ m, p_j(t) = tʲ or T_j(t), d ≤ 4.
 
 On a GPU few features are added in registers (`power_sums_direct`), many by products in the tensor cores, whose rate for
-float64 is that of float32 elsewhere (`power_sums_ptx`). Both work with values p_j in float32, u = 2⁻²⁴: a power tʲ has
+float64 is that of float32 elsewhere (`power_sums_products`). Both take values p_j in float32, u = 2⁻²⁴: a power tʲ has
 j − 1 roundings; what a T_j adds to the sums is off by at most 2 j² u for |t| ≤ 1 (`power_sums_cover`), the one rounding
 of t apart. A sum is off by 15.4 u Σ|A B| in registers, less than 0.92e-6 of it; in the tensor cores by n 2⁻⁵³ Σ|A B|
 and, where products are smaller than float32 has numbers, 2⁻¹⁷⁹ each. A and B are factors of a feature, or of those that
@@ -13,7 +13,6 @@ of the same d, degree and basis must have been made.
 from __future__ import annotations
 
 import struct
-from contextlib import nullcontext
 from functools import cache
 from math import comb
 from typing import Any
@@ -22,12 +21,13 @@ import torch
 from torch import Tensor
 
 from sumformer.kernels.availability import runs_on
-from sumformer.kernels.launch import side_by_side
+from sumformer.kernels.calling import on_device
 from sumformer.kernels.power_sums_blocks import by_blocks
 from sumformer.kernels.power_sums_cover import Cover, Exponents, cover, direct_cover, exponents
 from sumformer.kernels.power_sums_direct import BLOCK, direct, direct_bytes
-from sumformer.kernels.power_sums_ptx import SCALE, program, shared_bytes
+from sumformer.kernels.power_sums_products import SCALE, products, products_bytes
 from sumformer.kernels.power_sums_values import CONSTRAINTS, LANES
+from sumformer.kernels.side_by_side import side_by_side
 
 WIDEST, HIGHEST = 2048, 64
 """Most features, and the highest degree, that are made by the kernels; beyond, `feature_sums`."""
@@ -50,8 +50,8 @@ def summed(x: Tensor, keep: Tensor | None, degree: int, chebyshev: bool, centre:
         return by_blocks(x, keep, degree, chebyshev, centre, inverse)
     x, keep = x.contiguous(), None if keep is None else keep.contiguous()
     x = x if x.data_ptr() % 16 == 0 else x.clone()
-    with torch.cuda.device(x.device) if x.is_cuda else nullcontext():
-        return _by_kernels(x, keep, _plan(d, degree, chebyshev), chebyshev, centre, inverse)
+    with on_device(x):
+        return _by_kernels(x, keep, plan_of(d, degree, chebyshev), chebyshev, centre, inverse)
 
 
 power_sums = torch.library.custom_op("sumformer::power_sums", mutates_args=())(summed)
@@ -62,14 +62,14 @@ def _(x: Tensor, keep: Tensor | None, degree: int, chebyshev: bool, centre: floa
     return x.new_empty(x.shape[0], comb(degree + x.shape[2], x.shape[2]) - 1, dtype=torch.float64)
 
 
-def _plan(d: int, degree: int, chebyshev: bool) -> Cover:
+def plan_of(d: int, degree: int, chebyshev: bool) -> Cover:
     """`wide` for products in the tensor cores, else for registers."""
     return (direct_cover if comb(degree + d, d) - 1 <= FEW else cover)(d, degree, chebyshev)
 
 
 def _by_kernels(x: Tensor, keep: Tensor | None, plan: Cover, chebyshev: bool, centre: float, inverse: float) -> Tensor:
     batch, n, _ = x.shape
-    text = (program if plan.wide else direct)(plan, chebyshev, keep is not None)
+    text = (products if plan.wide else direct)(plan, chebyshev, keep is not None)
     width = 128 * len(plan.products) if plan.wide else -(-len(plan.pairs) // LANES) * LANES
     resident = _resident(plan)
     programs = _programs(x, resident, -(-n // LANES))
@@ -98,7 +98,7 @@ def _resident(plan: Cover) -> int:
         return min(16 if len(plan.pairs) <= 40 else 8, 220 * 1024 // (direct_bytes(plan) + 1024))
     registers = 8 * len(plan.products) + 2 * len(plan.sets) + 60
     by_registers = next((r for r in (24, 20, 16, 12) if registers <= 2048 // r), 8)
-    return min(by_registers, 220 * 1024 // (shared_bytes(plan) + 1024))
+    return min(by_registers, 220 * 1024 // (products_bytes(plan) + 1024))
 
 
 def _programs(x: Tensor, resident: int, chunks: int) -> int:

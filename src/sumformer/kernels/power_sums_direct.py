@@ -62,10 +62,8 @@ class _Direct(Values):
 
     def start(self) -> None:
         """Where the lane stands; high = a = 0."""
-        self.say("mov.u32 $0, 0", "mov.u32 tid, %tid.x", "mov.u32 cta, %ctaid.x")
-        self.say(f"rem.u32 which, cta, {PROGRAMS}", f"div.u32 batch, cta, {PROGRAMS}")
-        self.say(f"mul.wide.u32 sequence, batch, {N}", "mov.u32 mine, store", "mad.lo.u32 mine, tid, 16, mine")
-        self.map()
+        self.stand()
+        self.say("mov.u32 mine, store", "mad.lo.u32 mine, tid, 16, mine")
         self.say(*(f"mov.f32 a{i}, {ZERO}" for i in range(self.size)))
         self.keep_chains()
         self.say(f"div.u32 blocks, {N}, {BLOCK}", f"mul.lo.u32 first, which, {SHARE}", "min.u32 first, first, blocks")
@@ -80,12 +78,7 @@ class _Direct(Values):
 
     def load(self, slot: int, ahead: int, condition: str = "") -> None:
         """The coordinates, and the mark, of the token `ahead` tokens of the lane behind p and q."""
-        away = 4 * self.d * LANES * ahead
-        names = self.coordinates(slot)
-        if self.d in (2, 4):
-            self.say(f"{condition}ld.global.nc.v{self.d}.f32 {{{', '.join(names)}}}, [p+{away}]")
-        else:
-            self.say(*(f"{condition}ld.global.nc.f32 {x}, [p+{away + 4 * c}]" for c, x in enumerate(names)))
+        self.fetch(self.coordinates(slot), "p", 4 * self.d * LANES * ahead, condition)
         if self.masked:
             self.say(f"{condition}ld.global.nc.u8 k{slot}, [q+{LANES * ahead}]")
 

@@ -23,7 +23,6 @@ from sumformer.kernels.power_sums_values import (
     LANES,
     ONE,
     PARTIAL,
-    PROGRAMS,
     SHARE,
     WIDE_ZERO,
     ZERO,
@@ -39,12 +38,12 @@ _MULTIPLY = "mma.sync.aligned.m16n8k8.row.col.f64.f64.f64.f64"
 
 
 @cache
-def program(cover: Cover, chebyshev: bool, masked: bool) -> str:
+def products(cover: Cover, chebyshev: bool, masked: bool) -> str:
     """p_k(t) of t = x, or T_k of t = x · inverse + shift; the values of hidden tokens are those of t = 0, times 0."""
     return _Program(cover, chebyshev, masked).text()
 
 
-def shared_bytes(cover: Cover) -> int:
+def products_bytes(cover: Cover) -> int:
     return LANES * _token_bytes(cover)
 
 
@@ -88,7 +87,7 @@ class _Program(Values):
     def registers(self) -> None:
         self.value_registers()
         self.say(
-            f".shared .align 128 .b8 store[{shared_bytes(self.cover)}]",
+            f".shared .align 128 .b8 store[{products_bytes(self.cover)}]",
             f".reg .f32 x<{self.d}>, y<{self.d}>, size, single, value<4>",
             f".reg .f64 s<{4 * len(self.cover.products)}>, v<{2 * self.width * self.groups}>",
             f".reg .b32 tid, cta, which, batch, token, chunk, last, chunks, r<{2 * self.width * self.groups}>",
@@ -99,10 +98,7 @@ class _Program(Values):
 
     def start(self) -> None:
         """Where the lane stands; all sums are 0."""
-        self.say("mov.u32 $0, 0", "mov.u32 tid, %tid.x", "mov.u32 cta, %ctaid.x")
-        self.say(f"rem.u32 which, cta, {PROGRAMS}", f"div.u32 batch, cta, {PROGRAMS}")
-        self.say(f"mul.wide.u32 sequence, batch, {N}")
-        self.map()
+        self.stand()
         self.say("mov.u32 read, store", "shr.u32 low, tid, 2", f"mad.lo.u32 write, tid, {self.stride}, read")
         self.say(f"mad.lo.u32 read, low, {4 * self.width}, read")
         self.say("and.b32 low, tid, 3", f"mad.lo.u32 read, low, {EIGHT // self.width * self.stride}, read")
@@ -117,10 +113,7 @@ class _Program(Values):
         self.say(f"mad.lo.u64 address, place, {4 * self.d}, {X}", f"add.u32 token, token, {LANES}")
         names = [f"y{c}" for c in range(self.d)]
         self.say(*(f"mov.f32 {y}, {ZERO}" for y in names))
-        if self.d in (2, 4):
-            self.say(f"@inside ld.global.nc.v{self.d}.f32 {{{', '.join(names)}}}, [address+0]")
-        else:
-            self.say(*(f"@inside ld.global.nc.f32 {y}, [address+{4 * c}]" for c, y in enumerate(names)))
+        self.fetch(names, "address", 0, "@inside ")
         self.say("selp.u32 next, 1, 0, inside")
         if self.masked:
             self.say(f"add.u64 address, place, {KEEP}", "@inside ld.global.nc.u8 next, [address+0]")

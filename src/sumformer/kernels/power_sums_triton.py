@@ -39,7 +39,7 @@ def tokens_to_sums(
     TEXT: tl.constexpr,
     CONSTRAINTS: tl.constexpr,
 ):
-    """A row of `partial` for each program: see `power_sums_ptx` and `power_sums_direct`."""
+    """A row of `partial` for each program: see `power_sums_products` and `power_sums_direct`."""
     addresses = (x.to(tl.int64), keep.to(tl.int64), partial.to(tl.int64))
     numbers = (n, programs, share, inverse_low, inverse_high, shift_low, shift_high)
     tl.inline_asm_elementwise(TEXT, CONSTRAINTS, addresses + numbers, dtype=tl.int32, is_pure=False, pack=1)

@@ -39,9 +39,20 @@ class Values:
             self.say(".reg .f64 double, less, " + ", ".join(f"e{c}_<{most}>" for c in range(self.d)))
         self.say(".reg .pred shown")
 
-    def map(self) -> None:
+    def stand(self) -> None:
+        """Which sequence of the batch, and which of its programs; where its tokens begin; how they are mapped."""
+        self.say("mov.u32 $0, 0", "mov.u32 tid, %tid.x", "mov.u32 cta, %ctaid.x")
+        self.say(f"rem.u32 which, cta, {PROGRAMS}", f"div.u32 batch, cta, {PROGRAMS}")
+        self.say(f"mul.wide.u32 sequence, batch, {N}")
         if self.chebyshev:
             self.say(f"mov.b64 inverse, {{{MAP[0]}, {MAP[1]}}}", f"mov.b64 shift, {{{MAP[2]}, {MAP[3]}}}")
+
+    def fetch(self, names: list[str], place: str, away: int, condition: str) -> None:
+        """The coordinates of a token, `away` bytes behind `place`."""
+        if self.d in (2, 4):
+            self.say(f"{condition}ld.global.nc.v{self.d}.f32 {{{', '.join(names)}}}, [{place}+{away}]")
+        else:
+            self.say(*(f"{condition}ld.global.nc.f32 {x}, [{place}+{away + 4 * c}]" for c, x in enumerate(names)))
 
     def values(self, tokens: list[str]) -> None:
         """All that rows are made of, from the names of the coordinates."""

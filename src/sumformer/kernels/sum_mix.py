@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from sumformer.kernels.availability import watched
+from sumformer.kernels.calling import watched
 from sumformer.kernels.layout import accumulation_dtype
 from sumformer.kernels.mix import forward, gradients
 

@@ -8,9 +8,9 @@ import torch
 from torch import Tensor
 
 from sumformer.kernels import short_mix
-from sumformer.kernels.launch import side_by_side
 from sumformer.kernels.layout import Layout
 from sumformer.kernels.products import hidden, pull, spread, sums
+from sumformer.kernels.side_by_side import side_by_side
 
 
 def compile_together(

@@ -15,7 +15,8 @@ from torch import Tensor
 from sumformer.errors import NotSupportedError
 from sumformer.kernels import evaluate_expression as _registers  # noqa: F401
 from sumformer.kernels import feature_sums
-from sumformer.kernels.availability import runs_on, transformed
+from sumformer.kernels.availability import runs_on
+from sumformer.kernels.calling import transformed
 from sumformer.nn.expression_parts import Channel, Kernel
 from sumformer.nn.scalar_program import ScalarProgram
 from sumformer.nn.summary import Summary

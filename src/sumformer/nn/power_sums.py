@@ -15,7 +15,7 @@ from torch import Tensor
 
 from sumformer.errors import InputError
 from sumformer.kernels import power_sums as kernel
-from sumformer.kernels.availability import watched
+from sumformer.kernels.calling import watched
 from sumformer.nn.inputs import check_tokens, keep_from_attention_mask
 from sumformer.nn.polynomial_features import BASES
 

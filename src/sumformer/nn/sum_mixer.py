@@ -8,7 +8,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from sumformer.kernels.availability import runs_on, transformed
+from sumformer.kernels.availability import runs_on
+from sumformer.kernels.calling import transformed
 from sumformer.kernels.sum_mix import mixed
 from sumformer.nn.inputs import check_tokens, keep_from_key_padding_mask, zero_padding
 from sumformer.nn.layer import Layer, check_positive

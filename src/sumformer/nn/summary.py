@@ -11,7 +11,8 @@ import torch
 from torch import Tensor
 
 from sumformer.errors import ShapeError
-from sumformer.kernels.availability import runs_on, transformed
+from sumformer.kernels.availability import runs_on
+from sumformer.kernels.calling import transformed
 from sumformer.kernels.layout import accumulation_dtype
 from sumformer.kernels.prefix_sum import prefix_sum
 from sumformer.nn.inputs import zero_padding
