@@ -16,9 +16,9 @@ from sumformer.errors import InputError
 from sumformer.experiments.bench import Config, draw, run
 
 Longest = Annotated[int, typer.Option("--longest", help="The largest number of tokens.")]
-Limit = Annotated[float, typer.Option("--limit", help="Seconds a step may take before larger n are skipped.")]
+Limit = Annotated[float, typer.Option("--limit", help="On a CPU: seconds a step may take before larger n are skipped.")]
 Out = Annotated[Path | None, typer.Option("--out", "-o", help="Folder for bench.json and bench.png.")]
-NoMemory = Annotated[bool, typer.Option("--no-memory", help="Do not measure memory, nor stop at 16 GiB.")]
+NoMemory = Annotated[bool, typer.Option("--no-memory", help="On a CPU: do not measure memory, nor stop at 16 GiB.")]
 
 
 @command

@@ -38,7 +38,7 @@ def power_sums(
     centre, inverse = ((lower + upper) / 2, 2 / (upper - lower)) if chebyshev else (0.0, 1.0)
     if not isfinite(centre * inverse) or not 0 < inverse < inf:
         raise InputError(f"power_sums: expected lower and upper to be finite and apart, got {lower}, {upper}")
-    keep = keep_from_attention_mask("power_sums", x, keep)
+    keep = keep_from_attention_mask("power_sums: keep", x, keep)
     if keep is not None and keep.device != x.device:
         raise InputError(f"power_sums: expected keep on {x.device}, as x is, got {keep.device}")
     x = x if x.dtype == torch.float64 else x.float()
