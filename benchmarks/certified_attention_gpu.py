@@ -178,7 +178,7 @@ def main() -> None:
         "torch": torch.__version__,
         "n": options.n,
         "mixed": measure(4, "mixed", options.n, peers=True),
-        "float32": measure(1, "float32", options.n, peers=False),
+        "float32": measure(1, "float32", options.n, peers=True),
         "command": "python benchmarks/certified_attention_gpu.py --json FILE",
     }
     text = json.dumps(result, indent=2)

@@ -3,7 +3,7 @@
 python benchmarks/first_call_gpu.py [--json FILE]
 
 The device, cuBLAS and Triton's own helper are up before the clock starts (`start_s` says how long that took). `kernels`
-counts what was compiled at the first call, `more` what a call of another length compiled beside it.
+counts what was compiled at the first call, `more` what a call of another length, an odd one, compiled beside it.
 """
 
 from __future__ import annotations
@@ -20,25 +20,31 @@ from collections.abc import Callable
 import torch
 import triton
 
-CASES = ("layer", "layer-backward", "short-layer", "short-layer-backward", "power-sums")
+CASES = ("layer", "layer-backward", "short-layer", "short-layer-backward", "causal-layer", "certified", "power-sums")
 
 
 def case(name: str) -> Callable[[int], object]:
     if name == "power-sums":
         from sumformer.nn.power_sums import power_sums
 
-        return lambda scale: power_sums(torch.rand(1, scale * 10**5, 4, device="cuda"), 12, "chebyshev")
+        return lambda more: power_sums(torch.rand(1, 10**5 + more, 4, device="cuda"), 12, "chebyshev")
+    if name == "certified":
+        import sumformer
+
+        target = "sum(exp(-4*norm2(x-y))*y)/sum(exp(-4*norm2(x-y)))"
+        network = sumformer.construct(target, 1e-3, d=2, dtype="mixed").network.cuda()
+        return lambda more: network(torch.rand(1, 2**16 + more, 2, device="cuda"))
     from sumformer.nn import SumMixer
 
     layer = SumMixer(1024).to("cuda", torch.bfloat16)
     rows = 128 if name.startswith("short") else 16384
 
-    def call(scale: int) -> object:
-        x = torch.randn(1, scale * rows, 1024, device="cuda", dtype=torch.bfloat16, requires_grad=True)
+    def call(more: int) -> object:
+        x = torch.randn(1, rows + more, 1024, device="cuda", dtype=torch.bfloat16, requires_grad=True)
         if name.endswith("backward"):
             return layer(x).sum().backward()
         with torch.no_grad():
-            return layer(x)
+            return layer(x, is_causal=name.startswith("causal"))
 
     return call
 
@@ -55,9 +61,9 @@ def measure(name: str) -> dict[str, object]:
     torch.cuda.synchronize()
     row: dict[str, object] = {"case": name, "start_s": time.perf_counter() - began}
     call = case(name)
-    for key, count, scale in (("first_s", "kernels", 1), ("second_s", "", 1), ("other_length_s", "more", 2)):
+    for key, count, more in (("first_s", "kernels", 0), ("second_s", "", 0), ("other_length_s", "more", 101)):
         before, began = compiled(), time.perf_counter()
-        call(scale)
+        call(more)
         torch.cuda.synchronize()
         row[key] = time.perf_counter() - began
         if count:

@@ -81,16 +81,18 @@ def launch(programs: int, text: str, arguments: Sequence[Any]) -> None:
     declared = re.search(r"\.shared .*?store\[(\d+)\]", text)
     with numpy.errstate(all="ignore"):
         for cta in range(programs):
-            Warp(numbers, tensors, cta, int(declared[1]) // 4 if declared else 0).run(text)
+            Warp(numbers, tensors, (cta, programs), int(declared[1]) // 4 if declared else 0).run(text)
 
 
 class Warp:
     """Registers by name, shared memory with who used it since the last barrier, and the tensors by address."""
 
-    def __init__(self, arguments: Sequence[Any], tensors: dict[int, numpy.ndarray], cta: int, words: int) -> None:
+    def __init__(
+        self, arguments: Sequence[Any], tensors: dict[int, numpy.ndarray], cta: tuple[int, int], words: int
+    ) -> None:
         self.arguments, self.tensors = arguments, tensors
         self.shared = numpy.full(words, numpy.nan, dtype="float32")
-        self.special = {"%tid.x": numpy.arange(THREADS), "%ctaid.x": cta, "store": 0}
+        self.special = {"%tid.x": numpy.arange(THREADS), "%ctaid.x": cta[0], "%nctaid.x": cta[1], "store": 0}
         self.names: dict[str, numpy.ndarray] = {}
         self.barrier()
 

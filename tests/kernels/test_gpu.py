@@ -97,6 +97,23 @@ def test_nothing_is_compiled_for_a_new_length():
     assert compiled(256, 1024, 4096) == compiled(1, 7, 128, 255, 257, 1000, 2000, 3333, 16384, 50001)
 
 
+@torch.no_grad()
+def test_nor_for_one_of_a_certified_network_or_of_prefix_sums():
+    from sumformer.kernels import expression_triton, prefix_sum_triton
+
+    net = sumformer.construct("mean(exp(-norm2(x-y)))", 1e-3, d=2).network.cuda()
+    kernels = [expression_triton.feature_sums, expression_triton.evaluate, prefix_sum_triton.sum_of_tiles]
+    kernels += [prefix_sum_triton.scan_of_tiles, prefix_sum_triton.scan_in_tiles]
+
+    def compiled(*lengths: int) -> int:
+        for n in lengths:
+            x = torch.rand(2, n, 2, device="cuda")
+            net(x), prefix_sum(x, False)
+        return sum(len(cache[0]) for kernel in kernels for cache in kernel.device_caches.values())
+
+    assert compiled(4096) == compiled(1, 7, 16, 1023, 1025, 50001)
+
+
 def test_masks_may_hide_nan():
     net, exact = layers(128, torch.bfloat16)
     mask = torch.rand(2, 4000, device="cuda") > 0.6

@@ -16,7 +16,7 @@ from torch import Tensor
 from sumformer.kernels import power_sums as module
 from sumformer.kernels.power_sums_blocks import by_blocks
 from sumformer.kernels.power_sums_cover import Cover, Exponents, cover, direct_cover, exponents
-from sumformer.kernels.power_sums_direct import BLOCK
+from sumformer.kernels.power_sums_direct import BLOCK, LONG
 from sumformer.kernels.power_sums_products import products_bytes
 from sumformer.nn import PolynomialFeatures
 from sumformer.nn.polynomial_features import multi_indices
@@ -209,8 +209,8 @@ def test_a_huge_token(kernel: str, basis: str, big: float, degree: int) -> None:
 def test_what_is_beside_huge_tokens_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     """All sums are exact here; half of the lanes hold large ones, and what these cannot take over is kept."""
     monkeypatch.setattr(module, "_programs", lambda *_: 1)
-    x = torch.ones(1, 6 * BLOCK + 5, 2)
-    x[0, :BLOCK:2, 0] = 2.0**22
+    x = torch.ones(1, 4 * LONG * BLOCK + 5, 2)
+    x[0, : LONG * BLOCK : 2, 0] = 2.0**22
     assert torch.equal(power_sums(x, 7)[:, :2], x.double().sum(1))
 
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from sumformer.kernels import prefix_sum as module
-from sumformer.kernels.prefix_sum import prefix_sum
+from sumformer.kernels.prefix_sum import prefix_sum, prefixes
 from sumformer.testing import relative_error
 
 
@@ -19,6 +19,20 @@ def test_definition_gradient_and_opcheck(reverse):
     assert relative_error(prefix_sum(x, reverse), torch.stack(wanted, 1)) <= 1e-14
     torch.autograd.gradcheck(lambda y: prefix_sum(y, reverse), x[:, :4, :2])
     torch.library.opcheck(prefix_sum, (x, reverse))
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
+def test_it_is_the_same_when_nothing_watches(dtype):
+    x = values(20).to(dtype)
+    leaf, other = x.clone().requires_grad_(), x.clone().requires_grad_()
+    got, wanted = prefixes(leaf, True), prefix_sum(other, True)
+    assert torch.equal(got, wanted)
+    for y in (got, wanted):
+        (y**2).sum().backward()
+    assert leaf.grad.dtype == dtype
+    assert torch.equal(leaf.grad, other.grad)
+    if dtype == torch.float64:
+        torch.autograd.gradgradcheck(lambda y: prefixes(y, False) ** 2, x[:, :4, :2].clone().requires_grad_())
 
 
 @pytest.mark.usefixtures("interpreted")

@@ -10,6 +10,8 @@ import torch
 from torch import Tensor
 
 SWITCH = "SUMFORMER_KERNELS"
+MEMORY = 160 * 1024
+"""Bytes of shared memory that the largest tile takes, and a little more."""
 
 
 def obstacle() -> str | None:
@@ -29,6 +31,8 @@ def _obstacle_of_the_machine() -> str | None:
         return "written for NVIDIA devices"
     if torch.cuda.get_device_capability()[0] < 9:
         return "the device has no tensor memory accelerator (compute capability 9.0 or later)"
+    if getattr(torch.cuda.get_device_properties(), "shared_memory_per_block_optin", MEMORY) < MEMORY:
+        return f"a program of the device has less than {MEMORY // 1024} KiB of shared memory"
     return None
 
 

@@ -15,14 +15,14 @@ from torch import Tensor
 from sumformer.kernels.availability import runs_on
 from sumformer.kernels.calling import on_device
 from sumformer.kernels.feature_sums import CLAMPED, tables
+from sumformer.kernels.launch import launch
 from sumformer.kernels.scalar_instructions import run
 
 _BLOCK = 128
 _interpreted = False  # tests of the kernels on a CPU set this, together with TRITON_INTERPRET=1
 
 
-@torch.library.custom_op("sumformer::evaluate_expression", mutates_args=())
-def evaluate_expression(
+def evaluated(
     x: Tensor,
     q: Tensor,
     counts: Tensor,
@@ -57,33 +57,26 @@ def evaluate_expression(
 
     x, q, counts = x.contiguous(), q.contiguous(), counts.contiguous()
     out = x.new_empty(batch, n, len(results), dtype=dtype)
-    grid = (batch * ((n + _BLOCK - 1) // _BLOCK),)
+    grid = (batch * ((n + _BLOCK - 1) // _BLOCK), 1)
     if not out.numel():
         return out
     with on_device(x):
-        evaluate[grid](
-            x,
-            q,
-            counts,
-            centre,
-            inverse,
-            constants,
-            out,
-            n,
-            D=d,
-            TOPS=tuple(tops),
-            KERNELS=products,
-            SERIES=tuple(series),
-            CODE=tuple(code),
-            LEFT=tuple(left),
-            RIGHT=tuple(right),
-            RESULTS=tuple(results),
-            Q_SIZE=q.shape[1],
-            TYPE=tl.float64 if centre.dtype == torch.float64 else tl.float32,
-            BLOCK=_BLOCK,
+        launch(
+            evaluate,
+            grid,
+            (x, q, counts, centre, inverse, constants, out),
+            (n,),
+            (),
+            (
+                *(d, tuple(tops), products, tuple(series), tuple(code), tuple(left), tuple(right), tuple(results)),
+                *(q.shape[1], tl.float64 if centre.dtype == torch.float64 else tl.float32, _BLOCK),
+            ),
             num_warps=4,
         )
     return out
+
+
+evaluate_expression = torch.library.custom_op("sumformer::evaluate_expression", mutates_args=())(evaluated)
 
 
 @evaluate_expression.register_fake

@@ -111,7 +111,7 @@ def unit(y, centre, inverse, CLAMP: tl.constexpr):
     return t
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["n", "groups"])
 def feature_sums(
     x,
     weights,
@@ -176,7 +176,7 @@ def feature_sums(
     tl.store(partial + place * WIDTH + tl.arange(0, WIDTH)[None, :], acc.to(partial.dtype.element_ty))
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["n"])
 def evaluate(
     x,
     q,

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from sumformer.kernels.availability import runs_on
 from sumformer.kernels.calling import on_device
+from sumformer.kernels.launch import launch
 from sumformer.kernels.scalar_instructions import run
 
 CLAMPED, POWERS, CHEBYSHEV = range(3)
@@ -22,8 +23,7 @@ CLAMPED, POWERS, CHEBYSHEV = range(3)
 _interpreted = False  # tests of the kernels on a CPU set this, together with TRITON_INTERPRET=1
 
 
-@torch.library.custom_op("sumformer::feature_sums", mutates_args=())
-def feature_sums(
+def summed(
     x: Tensor,
     weights: Tensor | None,
     centre: Tensor,
@@ -59,35 +59,23 @@ def feature_sums(
     if not partial.numel():
         return partial
     with on_device(x):
-        kernel[(groups * batch, pairs)](
-            x,
-            partial if weights is None else weights,
-            centre,
-            inverse,
-            degrees,
-            blocks,
-            constants,
-            partial,
-            n,
-            groups,
-            degrees.shape[1],
-            D=d,
-            SPLIT=split,
-            TOPS=tuple(tops),
-            BASIS=basis,
-            CODE=tuple(code),
-            LEFT=tuple(left),
-            RIGHT=tuple(right),
-            RESULT=result,
-            WEIGHTED=weights is not None,
-            TYPE=tl.float64 if centre.dtype == torch.float64 else tl.float32,
-            TOKENS=span,
-            BLOCK=128 if width > 16 else 64,
-            WIDTH=width,
-            GATHER=max(16, 1 << max(tops).bit_length()) if width > 16 else 0,
+        launch(
+            kernel,
+            (groups * batch, pairs),
+            (x, partial if weights is None else weights, centre, inverse, degrees, blocks, constants, partial),
+            (n, groups),
+            (degrees.shape[1],),
+            (
+                *(d, split, tuple(tops), basis, tuple(code), tuple(left), tuple(right), result, weights is not None),
+                *(tl.float64 if centre.dtype == torch.float64 else tl.float32, span, 128 if width > 16 else 64, width),
+                max(16, 1 << max(tops).bit_length()) if width > 16 else 0,
+            ),
             num_warps=4,
         )
     return partial
+
+
+feature_sums = torch.library.custom_op("sumformer::feature_sums", mutates_args=())(summed)
 
 
 @feature_sums.register_fake

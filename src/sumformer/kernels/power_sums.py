@@ -3,7 +3,7 @@
 On a GPU few features are added in registers (`power_sums_direct`), many by products in the tensor cores, whose rate for
 float64 is that of float32 elsewhere (`power_sums_products`). Both take values p_j in float32, u = 2⁻²⁴: a power tʲ has
 j − 1 roundings; what a T_j adds to the sums is off by at most 2 j² u for |t| ≤ 1 (`power_sums_cover`), the one rounding
-of t apart. A sum is off by 15.4 u Σ|A B| in registers, less than 0.92e-6 of it; in the tensor cores by n 2⁻⁵³ Σ|A B|
+of t apart. A sum is off by 16.4 u Σ|A B| in registers, less than 0.98e-6 of it; in the tensor cores by n 2⁻⁵³ Σ|A B|
 and, where products are smaller than float32 has numbers, 2⁻¹⁷⁹ each. A and B are factors of a feature, or of those that
 it is put together from. All that as long as no value, product or sum leaves the range of float32. The twin adds the
 same features in float64 by matrix products, chunk by chunk. No gradient is defined. Before a graph is captured, a call
@@ -24,7 +24,7 @@ from sumformer.kernels.availability import runs_on
 from sumformer.kernels.calling import on_device
 from sumformer.kernels.power_sums_blocks import by_blocks
 from sumformer.kernels.power_sums_cover import Cover, Exponents, cover, direct_cover, exponents
-from sumformer.kernels.power_sums_direct import BLOCK, direct, direct_bytes
+from sumformer.kernels.power_sums_direct import BLOCK, direct, direct_bytes, direct_places, direct_width, parts
 from sumformer.kernels.power_sums_products import SCALE, products, products_bytes
 from sumformer.kernels.power_sums_values import CONSTRAINTS, LANES
 from sumformer.kernels.side_by_side import side_by_side
@@ -69,15 +69,19 @@ def plan_of(d: int, degree: int, chebyshev: bool) -> Cover:
 
 def _by_kernels(x: Tensor, keep: Tensor | None, plan: Cover, chebyshev: bool, centre: float, inverse: float) -> Tensor:
     batch, n, _ = x.shape
-    text = (products if plan.wide else direct)(plan, chebyshev, keep is not None)
-    width = 128 * len(plan.products) if plan.wide else -(-len(plan.pairs) // LANES) * LANES
+    shift = -centre * inverse
+    short = _single(inverse) and _single(shift)
+    masked = keep is not None
+    text = products(plan, chebyshev, masked) if plan.wide else direct(plan, chebyshev, masked, short)
+    count = 1 if plan.wide else len(parts(plan))
+    width = 128 * len(plan.products) if plan.wide else count * direct_width(plan)
     resident = _resident(plan)
     programs = _programs(x, resident, -(-n // LANES))
     share = -(-n // LANES // programs) if plan.wide else -(-(n // BLOCK) // programs)
     partial = x.new_empty(batch * programs, width, dtype=torch.float64)
-    numbers = struct.unpack("4i", struct.pack("2d", inverse, -centre * inverse))
+    numbers = struct.unpack("4i", struct.pack("2d", inverse, shift))
     arguments = (x, x if keep is None else keep, partial, n, programs, share, *numbers)
-    launched = (batch * programs, text, arguments, resident)
+    launched = (count * batch * programs, text, arguments, resident)
     recipes = _recipes(plan, chebyshev, x.device)
     side_by_side(
         (text, resident, recipes[0].shape[1]),
@@ -92,10 +96,17 @@ def _by_kernels(x: Tensor, keep: Tensor | None, plan: Cover, chebyshev: bool, ce
     return _added(partial, batch, *recipes)
 
 
+def _single(number: float) -> bool:
+    """It is a float32 number."""
+    return torch.tensor(number, dtype=torch.float32).item() == number
+
+
 def _resident(plan: Cover) -> int:
     """Programs of a multiprocessor at a time: as many as its registers and its shared memory hold."""
     if not plan.wide:
-        return min(16 if len(plan.pairs) <= 40 else 8, 220 * 1024 // (direct_bytes(plan) + 1024))
+        size = len(parts(plan)[0])
+        by_registers = 20 if size <= 20 else 16 if size <= 40 else 8
+        return min(by_registers, 220 * 1024 // (direct_bytes(plan) + 1024))
     registers = 8 * len(plan.products) + 2 * len(plan.sets) + 60
     by_registers = next((r for r in (24, 20, 16, 12) if registers <= 2048 // r), 8)
     return min(by_registers, 220 * 1024 // (products_bytes(plan) + 1024))
@@ -147,7 +158,7 @@ def _put_together(sums: Tensor, places: Tensor, factors: Tensor) -> Tensor:
 @cache
 def _recipes(plan: Cover, chebyshev: bool, device: torch.device) -> tuple[Tensor, Tensor]:
     """For each β the entries, and their factors, that its sum is put together from."""
-    found = plan.recipes(chebyshev, plan.entries if plan.wide else plan.pairs)
+    found = plan.recipes(chebyshev, plan.entries if plan.wide else direct_places(plan))
     longest = 1 << (max(map(len, found)) - 1).bit_length()
     places = torch.zeros(len(found), longest, dtype=torch.int32)
     factors = torch.zeros(len(found), longest, dtype=torch.float64)

@@ -1,4 +1,4 @@
-"""The same power sums through `torch.ops.sumformer.feature_sums`: pairs of blocks of columns, added in float64."""
+"""The same power sums through `feature_sums`: pairs of blocks of columns, added in float64."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from functools import cache
 import torch
 from torch import Tensor
 
-from sumformer.kernels.feature_sums import CHEBYSHEV, POWERS
+from sumformer.kernels.feature_sums import CHEBYSHEV, POWERS, summed
 from sumformer.kernels.power_sums_cover import exponents
 
 _SPAN, _WIDTH = 2**14, 32
@@ -22,7 +22,7 @@ def by_blocks(x: Tensor, keep: Tensor | None, degree: int, chebyshev: bool, cent
         weights = keep.to(x.dtype)
         x = torch.where(keep.unsqueeze(-1), x, 0.0)
     degrees, blocks, places = (tensor.to(x.device) for tensor in _plan(d, degree))
-    partial = torch.ops.sumformer.feature_sums(
+    partial = summed(
         x.contiguous(),
         weights,
         x.new_zeros(d),

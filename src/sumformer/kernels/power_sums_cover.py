@@ -113,12 +113,12 @@ class Cover:
         """What Σ φ_β is off by for each token in units of 2⁻²⁴, |t| ≤ 1 being exact, Chebyshev polynomials.
 
         T_k costs k (k − 1) / 2 by recurrence. What coordinates that are not split cost does not grow, as one value is a
-        factor of all that are put together. A sum of float32 is off by at most 16 units, which count where it is one of
+        factor of all that are put together. A sum of float32 is off by at most 17 units, which count where it is one of
         several: one alone is as good as its own Σ|φ|.
         """
         apart = sum(k * (k - 1) / 2 for c, k in enumerate(beta) if not self.folded(c))
         chains = [_chain(k, h, True) for k, h in zip(beta, self.radices, strict=True)]
-        summed = 16 if not self.wide and any(len(chain) > 1 for chain in chains) else 0
+        summed = 17 if not self.wide and any(len(chain) > 1 for chain in chains) else 0
         total = 0.0
         for parts in product(*chains):
             factor, off, left, right = 1.0, 0.0, 0, 0

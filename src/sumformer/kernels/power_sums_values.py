@@ -13,10 +13,13 @@ WIDE_ZERO, WIDE_MINUS_ONE = "0d0000000000000000", "0dBFF0000000000000"
 
 
 class Values:
-    """p_k(t) of t = x, or T_k of t = x · inverse + shift; hidden tokens, where `shown` is false, are taken as t = 0."""
+    """p_k(t) of t = x, or T_k of t = x · inverse + shift; hidden tokens, where `shown` is false, are taken as t = 0.
 
-    def __init__(self, cover: Cover, chebyshev: bool, masked: bool) -> None:
-        self.cover, self.chebyshev, self.masked = cover, chebyshev, masked
+    `short`: inverse and shift are float32 numbers, so that t takes no float64 to be rounded once.
+    """
+
+    def __init__(self, cover: Cover, chebyshev: bool, masked: bool, short: bool = False) -> None:
+        self.cover, self.chebyshev, self.masked, self.short = cover, chebyshev, masked, short
         self.d = len(cover.radices)
         self.long = [self.longest(which) for which in (0, 1)]
         self.lines: list[str] = []
@@ -34,18 +37,21 @@ class Values:
         self.say(
             f".reg .f32 twice, minus, weight, part<{parts}>, " + ", ".join(f"u{c}_<{most}>" for c in range(self.d))
         )
-        self.say(".reg .f64 inverse, shift, wide")
+        self.say(".reg .f64 inverse, shift, wide", ".reg .f32 factor, summand")
         if self.cover.wide:
             self.say(".reg .f64 double, less, " + ", ".join(f"e{c}_<{most}>" for c in range(self.d)))
         self.say(".reg .pred shown")
 
-    def stand(self) -> None:
-        """Which sequence of the batch, and which of its programs; where its tokens begin; how they are mapped."""
+    def stand(self, parts: int = 1) -> None:
+        """Which part, which sequence of the batch, and which of its programs; where its tokens begin; their map."""
         self.say("mov.u32 $0, 0", "mov.u32 tid, %tid.x", "mov.u32 cta, %ctaid.x")
+        if parts > 1:
+            self.say("mov.u32 i, %nctaid.x", f"div.u32 i, i, {parts}", "div.u32 part, cta, i", "rem.u32 cta, cta, i")
         self.say(f"rem.u32 which, cta, {PROGRAMS}", f"div.u32 batch, cta, {PROGRAMS}")
         self.say(f"mul.wide.u32 sequence, batch, {N}")
         if self.chebyshev:
             self.say(f"mov.b64 inverse, {{{MAP[0]}, {MAP[1]}}}", f"mov.b64 shift, {{{MAP[2]}, {MAP[3]}}}")
+            self.say("cvt.rn.f32.f64 factor, inverse", "cvt.rn.f32.f64 summand, shift")
 
     def fetch(self, names: list[str], place: str, away: int, condition: str) -> None:
         """The coordinates of a token, `away` bytes behind `place`."""
@@ -76,8 +82,11 @@ class Values:
 
         Where they are put together from products (`Cover.wide`), in float64 and then rounded.
         """
-        self.say(f"cvt.f64.f32 wide, {x}", "fma.rn.f64 wide, wide, inverse, shift")
-        self.say(f"selp.f64 wide, wide, {WIDE_ZERO}, shown", f"cvt.rn.f32.f64 u{c}_1, wide")
+        if self.short:
+            self.say(f"fma.rn.f32 u{c}_1, {x}, factor, summand", f"selp.f32 u{c}_1, u{c}_1, {ZERO}, shown")
+        else:
+            self.say(f"cvt.f64.f32 wide, {x}", "fma.rn.f64 wide, wide, inverse, shift")
+            self.say(f"selp.f64 wide, wide, {WIDE_ZERO}, shown", f"cvt.rn.f32.f64 u{c}_1, wide")
         wide, h = self.cover.wide and self.cover.folded(c), self.cover.radices[c]
         name, kind, one = (f"e{c}_", "f64", WIDE_MINUS_ONE) if wide else (f"u{c}_", "f32", MINUS_ONE)
         twice, minus = ("double", "less") if wide else ("twice", "minus")

@@ -8,8 +8,8 @@ import triton
 import triton.language as tl
 
 
-@triton.jit
-def sum_of_tiles(x, partial, n, m, tiles, REVERSE: tl.constexpr, ROWS: tl.constexpr, COLS: tl.constexpr):
+@triton.jit(do_not_specialize=["n", "tiles"])
+def sum_of_tiles(x, partial, n, tiles, m, REVERSE: tl.constexpr, ROWS: tl.constexpr, COLS: tl.constexpr):
     """partial[b, t] = the sum of the tokens of tile t; from the end of the sequence with REVERSE."""
     tile, batch = tl.program_id(0) % tiles, (tl.program_id(0) // tiles).to(tl.int64)
     cols = tl.program_id(1) * COLS + tl.arange(0, COLS)
@@ -21,8 +21,8 @@ def sum_of_tiles(x, partial, n, m, tiles, REVERSE: tl.constexpr, ROWS: tl.conste
     tl.store(partial + (batch * tiles + tile) * m + cols, tl.sum(v, axis=0), mask=cols < m)
 
 
-@triton.jit
-def scan_of_tiles(partial, before, m, tiles, ROWS: tl.constexpr, COLS: tl.constexpr):
+@triton.jit(do_not_specialize=["tiles"])
+def scan_of_tiles(partial, before, tiles, m, ROWS: tl.constexpr, COLS: tl.constexpr):
     """before[b, t] = the sum of the tiles before t; before[b, 0] is 0 already."""
     cols, batch = tl.program_id(1) * COLS + tl.arange(0, COLS), tl.program_id(0).to(tl.int64)
     carry = tl.zeros((COLS,), dtype=tl.float32)
@@ -35,8 +35,8 @@ def scan_of_tiles(partial, before, m, tiles, ROWS: tl.constexpr, COLS: tl.conste
         carry += tl.sum(v, axis=0)
 
 
-@triton.jit
-def scan_in_tiles(x, before, out, n, m, tiles, REVERSE: tl.constexpr, ROWS: tl.constexpr, COLS: tl.constexpr):
+@triton.jit(do_not_specialize=["n", "tiles"])
+def scan_in_tiles(x, before, out, n, tiles, m, REVERSE: tl.constexpr, ROWS: tl.constexpr, COLS: tl.constexpr):
     tile, batch = tl.program_id(0) % tiles, (tl.program_id(0) // tiles).to(tl.int64)
     cols = tl.program_id(1) * COLS + tl.arange(0, COLS)
     rows = tile * ROWS + tl.arange(0, ROWS)

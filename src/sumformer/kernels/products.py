@@ -19,6 +19,7 @@ from torch.nn.functional import linear
 
 from sumformer.kernels import activations
 from sumformer.kernels.availability import runs_on
+from sumformer.kernels.launch import launch
 from sumformer.kernels.layout import Layout, accumulation_dtype
 
 _ROWS, _COLS, _STAGES = 16, 128, 3
@@ -65,27 +66,17 @@ def sums(
     table, ends = layout.tile_table(_TILE) if packed else (x, x)
     partial = x.new_empty(count, width, dtype=torch.float32)
     programs = 2 * _multiprocessors(x)
-    long_sums[(min(programs, count * ((width + _TILE - 1) // _TILE)),)](
-        TensorDescriptor.from_tensor(x, [_TILE, _DEPTH]),
-        TensorDescriptor.from_tensor(w, [_TILE, _DEPTH]),
-        b,
-        x if keep is None else keep,
-        partial,
-        table,
-        layout.length,
-        per_sequence,
-        count,
-        width,
-        x.shape[1],
-        ACT=activations.NAMES.index(name),
-        FAST=half(x),
-        MASKED=keep is not None,
-        PACKED=packed,
-        PRECISION="tf32" if half(x) else "ieee",
-        BM=_TILE,
-        BN=_TILE,
-        BK=_DEPTH,
-        GROUP=8,
+    launch(
+        long_sums,
+        (min(programs, count * ((width + _TILE - 1) // _TILE)), 1),
+        (b, x if keep is None else keep, partial, table),
+        (layout.length, per_sequence, count),
+        (width, x.shape[1]),
+        (
+            *(activations.NAMES.index(name), half(x), keep is not None, packed, "tf32" if half(x) else "ieee"),
+            *(_TILE, _TILE, _DEPTH, 8),
+        ),
+        tuple(TensorDescriptor.from_tensor(t, [_TILE, _DEPTH]) for t in (x, w)),
         num_stages=3,
         num_warps=4,
     )
@@ -154,34 +145,21 @@ def _pass(
     table, ends = layout.tile_table(tile) if packed else (g, g)
     summed = width * (0 if not sums else 1 if beside is None else 2)
     partial = g.new_empty(count if sums else 0, summed, dtype=torch.float32)
-    activation_pass[(count, (width + _COLS - 1) // _COLS)](
-        g,
-        g if y is None else y,
-        g if beside is None else beside,
-        g if out is None else out,
-        width if out is None else out.stride(0),
-        shift,
-        0 if shift.dim() == 1 else shift.stride(0),
-        g if scale is None else scale.contiguous(),
-        g if keep is None else keep,
-        partial,
-        summed,
-        table,
-        layout.length,
-        per_sequence,
-        tile,
-        width,
-        WHAT=what,
-        ACT=activations.NAMES.index(name),
-        FAST=half(g),
-        STORE=out is not None,
-        SUMS=sums,
-        BESIDE=beside is not None,
-        MASKED=keep is not None,
-        PACKED=packed,
-        ROWS=_ROWS,
-        COLS=_COLS,
-        STAGES=_STAGES,
+    nothing = g
+    launch(
+        activation_pass,
+        (count, (width + _COLS - 1) // _COLS),
+        (
+            *(g, nothing if y is None else y, nothing if beside is None else beside, nothing if out is None else out),
+            *(shift, nothing if scale is None else scale.contiguous(), nothing if keep is None else keep, partial),
+            table,
+        ),
+        (layout.length, per_sequence, tile),
+        (width if out is None else out.stride(0), 0 if shift.dim() == 1 else shift.stride(0), summed, width),
+        (
+            *(what, activations.NAMES.index(name), half(g), out is not None, sums, beside is not None),
+            *(keep is not None, packed, _ROWS, _COLS, _STAGES),
+        ),
         num_warps=4,
     )
     return _total(partial, layout, per_sequence, ends, factor) if sums else partial
@@ -194,7 +172,7 @@ def _total(partial: Tensor, layout: Layout, per_sequence: int, ends: Tensor, fac
     width, packed = partial.shape[1], layout.cu_seqlens is not None
     total = partial.new_empty(layout.sequences, width)
     grid = (layout.sequences, (width + 15) // 16)
-    sum_tiles[grid](partial, total, ends, per_sequence, width, factor, PACKED=packed, ROWS=128, COLS=16, num_warps=4)
+    launch(sum_tiles, grid, (partial, total, ends), (per_sequence, factor), (width,), (packed, 128, 16), num_warps=4)
     return total
 
 

@@ -25,6 +25,7 @@ def side_by_side(key: Any, device: torch.device, steps: Callable[[], list[Callab
 
     def run(step: Callable[[], object]) -> None:
         with suppress(Exception), torch.no_grad(), torch.cuda.stream(stream):
+            torch.cuda.set_device(device)  # a thread of its own has none yet, and cuBLAS would say so
             step()
 
     with ThreadPoolExecutor() as pool:

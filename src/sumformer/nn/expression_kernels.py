@@ -13,10 +13,10 @@ import torch
 from torch import Tensor
 
 from sumformer.errors import NotSupportedError
-from sumformer.kernels import evaluate_expression as _registers  # noqa: F401
-from sumformer.kernels import feature_sums
 from sumformer.kernels.availability import runs_on
-from sumformer.kernels.calling import transformed
+from sumformer.kernels.calling import transformed, watched
+from sumformer.kernels.evaluate_expression import evaluate_expression, evaluated
+from sumformer.kernels.feature_sums import CLAMPED, feature_sums, summed
 from sumformer.nn.expression_parts import Channel, Kernel
 from sumformer.nn.scalar_program import ScalarProgram
 from sumformer.nn.summary import Summary
@@ -42,6 +42,7 @@ class ExpressionKernels:
         self.spans = _levels_in_a_span(network.group)
         self.y_tops, self.x_tops = list(network.y_degrees), list(network.x_degrees)
         self.axes = [_axes(p.parts) for p in network._products]
+        self.flat_axes = [number for axes in self.axes for number in (len(axes), *(v for pair in axes for v in pair))]
         self.series = [p.series_count for p in network._products]
         terms = sum(prod(k + 1 for _, k in a) * s for a, s in zip(self.axes, self.series, strict=True))
         columns = [len(c.suffixes) for c in network._channels]
@@ -74,9 +75,10 @@ class ExpressionKernels:
         tensors = self._tensors(network, z.device)[1:]
         w = None if w is None else w.contiguous()
         totals = []
+        run = feature_sums if watched(z) else summed
         for i, (program, place) in enumerate(self.factors):
             degrees, blocks, constants, index = tensors[4 * i : 4 * i + 4]
-            partial = torch.ops.sumformer.feature_sums(
+            partial = run(
                 z.contiguous(),
                 w,
                 network._constant("centre_"),
@@ -86,7 +88,7 @@ class ExpressionKernels:
                 constants,
                 1,
                 self.y_tops,
-                feature_sums.CLAMPED,
+                CLAMPED,
                 program.code,
                 program.left,
                 program.right,
@@ -102,7 +104,8 @@ class ExpressionKernels:
         """ψ(x_i, Σ), (batch, n, width); one Σ serves all x, as it does in the definition."""
         batch = x.shape[0]
         q = torch.cat([q.flatten(1) for q in contracted], dim=1).expand(batch, -1).contiguous()
-        out: Tensor = torch.ops.sumformer.evaluate_expression(
+        run = evaluate_expression if watched(x) else evaluated
+        out: Tensor = run(
             x.contiguous(),
             q,
             counts.to(network.inside).expand(batch).contiguous(),
@@ -110,7 +113,7 @@ class ExpressionKernels:
             network._constant("inverse_radius"),
             self._tensors(network, x.device)[0],
             self.x_tops,
-            [number for axes in self.axes for number in (len(axes), *(v for pair in axes for v in pair))],
+            self.flat_axes,
             self.series,
             self.psi.code,
             self.psi.left,

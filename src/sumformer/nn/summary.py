@@ -14,7 +14,7 @@ from sumformer.errors import ShapeError
 from sumformer.kernels.availability import runs_on
 from sumformer.kernels.calling import transformed
 from sumformer.kernels.layout import accumulation_dtype
-from sumformer.kernels.prefix_sum import prefix_sum
+from sumformer.kernels.prefix_sum import prefixes
 from sumformer.nn.inputs import zero_padding
 from sumformer.nn.segments import Segments
 
@@ -61,8 +61,7 @@ def prefix_summaries(features: Tensor, start: Summary | None = None) -> Summary:
 
 def _prefix_sums(features: Tensor, dtype: torch.dtype) -> Tensor:
     if runs_on(features) and features.dtype != torch.float64 and not transformed():
-        out: Tensor = prefix_sum(features, False)
-        return out
+        return prefixes(features, False)
     return features.cumsum(dim=1, dtype=dtype)
 
 
