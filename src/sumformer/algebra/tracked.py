@@ -4,7 +4,7 @@ Rules for floating-point evaluation with unit roundoff u:
   |fl(â + b̂) − (a + b)| ≤ e_a + e_b + u|â + b̂|
   |fl(â b̂) − a b|       ≤ |a| e_b + |b| e_a + e_a e_b + u|â b̂|
   |fl(â / b̂) − a / b|   ≤ (e_a + |a/b| e_b) / |b̂| + u|â / b̂|
-  |fl(g(â)) − g(a)|     ≤ sup|g'| e_a + 4 ulp            (g' over what lies between a and â)
+  |fl(g(â)) − g(a)|     ≤ sup|g'| e_a + 4 ulp            (g' over what lies between a and â; √ of â < 0 counts as 0)
 Error bounds are non-negative and computed in float64; every result is inflated by 1 + 2⁻⁴⁰, far above the few roundings
 of the formula itself. `tiny` covers results that underflow, flushed to zero or not; a computed value that may exceed
 `huge` overflows, and its error is unbounded.
@@ -178,11 +178,8 @@ def _slope(fn: str, a: Tracked) -> FloatArray:
 
 
 def _sqrt_error(a: Tracked) -> FloatArray:
-    """|√â − √a| = |â − a|/(√â + √a) ≤ min(e/(√â_min + √a_min), √e); a negative computed argument is refused."""
-    computed = a.computed()
-    if bool(np.any(computed.lo < 0)):
-        raise DomainError(f"sqrt leaves its domain: its argument lies in {_hull(computed)}", "sqrt", _hull(computed))
-    root = np.sqrt(computed.lo) + np.sqrt(np.maximum(a.range.lo, 0.0))
+    """|√max(â, 0) − √a| ≤ min(e/(√â_min + √a_min), √e), as a ≥ 0 and so |max(â, 0) − a| ≤ e."""
+    root = np.sqrt(np.maximum(a.computed().lo, 0.0)) + np.sqrt(np.maximum(a.range.lo, 0.0))
     with np.errstate(divide="ignore", invalid="ignore"):
         steep = np.where(root > 0, a.error / root, np.inf)
-    return np.minimum(steep, np.sqrt(a.error)) * INFLATE
+    return np.where(a.error == 0, 0.0, np.minimum(steep, np.sqrt(a.error))) * INFLATE

@@ -75,7 +75,7 @@ def scalar(code: tl.constexpr, a, b):
     elif code == 6:
         out = tl.log(wide(a)).to(a.dtype)
     elif code == 7:
-        out = tl.sqrt(wide(a)).to(a.dtype)
+        out = tl.sqrt(wide(tl.where(a < 0, 0.0, a))).to(a.dtype)
     elif code == 8:
         out = tl.sin(wide(a)).to(a.dtype)
     elif code == 9:

@@ -1,6 +1,7 @@
 """v_i = f_i(v_left, v_right): a formula as a list of instructions on numbers, run on tensors of equal shape.
 
 The codes: + − × ÷, negation, exp, log, sqrt, sin, cos, sigmoid, abs, min, max; a constant, whose `left` is its place.
+sqrt takes what is below 0 for 0.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ def run(
         if instruction == CONSTANT:
             values.append(constants[a].expand_as(values[0]))
         elif instruction in _ONE_ARGUMENT:
-            values.append(getattr(torch, CODES[instruction])(values[a]))
+            value = values[a].clamp(min=0) if CODES[instruction] == "sqrt" else values[a]
+            values.append(getattr(torch, CODES[instruction])(value))
         else:
             values.append(getattr(torch, CODES[instruction])(values[a], values[b]))
     return values

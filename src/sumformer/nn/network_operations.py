@@ -1,6 +1,7 @@
 """The arithmetic of constructed networks on tensors: as the targets' own, with each rounding countable.
 
-vᵏ is a product of k factors (at most k − 1 roundings deep), never a library `pow`.
+vᵏ is a product of k factors (at most k − 1 roundings deep), never a library `pow`; √ of what rounding made negative is
+0.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import torch
 from torch import Tensor
 
 from sumformer.targets.torch_evaluation import TorchOperations
+from sumformer.targets.tree import Function
 
 INLINED = 12  # rows of a Chebyshev table that a compiler may write into one another
 
@@ -21,6 +23,9 @@ class NetworkOperations(TorchOperations):
     def number(self, value: float) -> Tensor:
         """A constant of shape (1,), rounded to the arithmetic's dtype."""
         return torch.full((1,), value, dtype=self.dtype, device=self.device)
+
+    def unary(self, fn: Function, v: Tensor) -> Tensor:
+        return super().unary(fn, v.clamp(min=0) if fn == "sqrt" else v)
 
     def power(self, v: Tensor, k: int) -> Tensor:
         if k < 0:

@@ -116,9 +116,10 @@ class TrackedOperations:
                     raise Unproved("a computed argument of log may not be positive")
                 error = e / (lo - e)
             case "sqrt":
-                if bool(np.any(lo - e < 0)):
-                    raise Unproved("a computed argument of sqrt may be negative")
-                error = np.where(e > 0, e / np.maximum(np.sqrt(lo), 1e-320), 0.0)  # |√v̂ − √v| ≤ |v̂ − v|/√v
+                # The network takes max(v̂, 0), as near to v ≥ 0: |√v̂ − √v| ≤ |v̂ − v|/√v, and its square ≤ |v̂ − v|.
+                with np.errstate(all="ignore"):
+                    steep = e / np.sqrt(lo)
+                error = np.where(e > 0, np.fmin(steep, np.sqrt(e) * (1 + 1e-12)), 0.0)
             case "sin" | "cos":
                 error = e
             case "tanh":
