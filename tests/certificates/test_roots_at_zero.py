@@ -31,7 +31,12 @@ CASES = [
     (DEVIATION, "float32", 0.03),
     ("sqrt(mean(y))", "float64", 1e-5),
     ("x/(0.1 + sqrt(mean(y)))", "float64", 1e-3),
+    ("sqrt(mean(y**2)/2)", "float64", 1e-4),
+    ("sqrt(1 - mean(y))", "float64", 1e-4),
+    ("sqrt(mean(tanh(y)) + mean(log(1 + y))*(mean(exp(y)) - 1))", "mixed", 1e-4),
+    ("sqrt(mean(exp(-(x - y)**2)))", "float64", 1e-3),
 ]
+MINUS_ZERO = ["sqrt(-min(mean(y), 0))", "exp(sqrt(-min(mean(y), 0)))", "sqrt(mean(-min(y, 0)**3))"]
 
 
 @pytest.mark.parametrize(("source", "dtype", "epsilon"), CASES)
@@ -48,6 +53,29 @@ def test_they_are_certified_and_verified(source: str, dtype: str, epsilon: float
 
     rewrite(tmp_path / "certificate.json", claim)
     assert not check(sign(tmp_path)).verified
+
+
+@pytest.mark.parametrize("source", MINUS_ZERO)
+def test_an_argument_from_minus_zero_on(source: str, tmp_path: Path) -> None:
+    """e/√(−0) is −∞, and the checker once took it for the error."""
+    c = sumformer.construct(source, 1e-3, box="-1:1")
+    c.save(tmp_path)
+    found = check(tmp_path)
+    assert found.verified
+    assert found.bound > 0.2 * c.certificate.total
+
+    def claim(data: Any) -> None:
+        for term in data["terms"]:
+            term["bound"] /= 1000
+        data["total"] /= 1000
+
+    rewrite(tmp_path / "certificate.json", claim)
+    assert not check(sign(tmp_path)).verified
+
+
+def test_route_grid_says_why_not() -> None:
+    with pytest.raises(RefusedError, match="steep"):
+        sumformer.construct("sqrt(mean(y))", 0.3, n=2, route="grid")
 
 
 @pytest.mark.parametrize(("dtype", "epsilon"), [("float64", 1e-4), ("mixed", 1e-4), ("float32", 0.03)])
@@ -75,7 +103,9 @@ def test_what_may_truly_be_negative_is_refused() -> None:
             sumformer.construct(source, 0.1)
 
 
-@pytest.mark.parametrize(("lo", "error"), [(0.0, 1e-6), (1e-8, 1e-6), (1e-6, 1e-9), (0.25, 1e-3), (0.0, 0.0)])
+@pytest.mark.parametrize(
+    ("lo", "error"), [(0.0, 1e-6), (-0.0, 1e-6), (1e-8, 1e-6), (1e-6, 1e-9), (0.25, 1e-3), (0.0, 0.0)]
+)
 def test_both_rules_bound_the_root(lo: float, error: float) -> None:
     """Against all arguments and computed arguments that they allow."""
     point, off = np.array([lo]), np.array([error])

@@ -27,8 +27,16 @@ KINDS = {
 
 
 def fma(a: Any, b: Any, c: Any) -> Any:
-    wider = "float64" if a.dtype == "float32" else "longdouble"
-    return (a.astype(wider) * b + c).astype(a.dtype)
+    """Of float32 rounded once: the product is exact in float64, the sum is rounded to odd there, and then again."""
+    if a.dtype != "float32":
+        return (a.astype("longdouble") * b + c).astype(a.dtype)
+    p, q = a.astype("float64") * b, numpy.asarray(c, dtype="float64")
+    total = numpy.array(p + q)
+    part = total - p
+    lost = (p - (total - part)) + (q - part)
+    even = total.view("int64") & 1 == 0
+    toward = numpy.nextafter(total, numpy.where(lost > 0, numpy.inf, -numpy.inf))
+    return numpy.where(even & (lost != 0) & numpy.isfinite(lost), toward, total).astype("float32")
 
 
 RULES: dict[str, Callable[..., Any]] = {

@@ -94,7 +94,9 @@ def test_nothing_is_compiled_for_a_new_length():
             net(torch.randn(1, n, 256, device="cuda", dtype=torch.bfloat16).requires_grad_()).sum().backward()
         return sum(len(cache[0]) for kernel in kernels for cache in kernel.device_caches.values())
 
-    assert compiled(256, 1024, 4096) == compiled(1, 7, 128, 255, 257, 1000, 2000, 3333, 16384, 50001)
+    first = compiled(256, 1024, 4096)
+    assert first >= len(kernels)
+    assert compiled(1, 7, 128, 255, 257, 1000, 2000, 3333, 16384, 50001) == first
 
 
 @torch.no_grad()
@@ -111,7 +113,9 @@ def test_nor_for_one_of_a_certified_network_or_of_prefix_sums():
             net(x), prefix_sum(x, False)
         return sum(len(cache[0]) for kernel in kernels for cache in kernel.device_caches.values())
 
-    assert compiled(4096) == compiled(1, 7, 16, 1023, 1025, 50001)
+    first = compiled(4096)
+    assert first >= len(kernels)
+    assert compiled(1, 7, 16, 1023, 1025, 50001) == first
 
 
 def test_masks_may_hide_nan():

@@ -24,11 +24,17 @@ class Pointer:
         return self.place
 
 
+@dataclass(frozen=True)
+class Parameter:
+    do_not_specialize: bool
+
+
 class Kernel:
     """Counts how often it is asked to find its compiled self."""
 
-    def __init__(self) -> None:
+    def __init__(self, compiled_for_lengths: bool = False) -> None:
         self.found, self.ran = 0, []
+        self.params = [Parameter(False), Parameter(False), Parameter(not compiled_for_lengths), Parameter(False)]
 
     def __getitem__(self, grid):
         def run(*arguments, **options):
@@ -68,6 +74,7 @@ def test_lengths_places_and_grids_share_it(kernel):
         {"pointer": replace(Pointer(), device="cuda:1")},
         {"pointer": replace(Pointer(), place=4098)},
         {"pointer": replace(Pointer(), is_cuda=False, device="cpu")},
+        {"length": 2**31},
     ],
 )
 def test_everything_else_does_not(kernel, other):
@@ -76,3 +83,36 @@ def test_everything_else_does_not(kernel, other):
     assert kernel.found == 2
     go(kernel)
     assert kernel.found == 2
+
+
+def test_one_kernel_is_not_another(kernel):
+    other = Kernel()
+    go(kernel)
+    go(other)
+    assert (kernel.found, other.found) == (1, 1)
+
+
+def test_what_was_compiled_for_pointers_off_16_bytes_is_not_remembered(kernel):
+    go(kernel, Pointer(place=4098))
+    go(kernel)
+    assert kernel.found == 2
+
+
+def test_the_dtypes_of_all_tensors_count(kernel):
+    first, second = Pointer(), replace(Pointer(), dtype=torch.float32)
+    launch(kernel, (1, 1), (first, first), (5,), (16,), (1,))
+    launch(kernel, (1, 1), (first, second), (5,), (16,), (1,))
+    assert kernel.found == 2
+
+
+def test_descriptors_come_first_each_time(kernel):
+    kernel.params.insert(0, Parameter(False))
+    for _ in range(2):
+        launch(kernel, (1, 1), (Pointer(), Pointer()), (5,), (16,), (1,), ("descriptor",))
+    assert kernel.found == 1
+    assert [arguments for _, arguments in kernel.ran] == [("descriptor", Pointer(), Pointer(), 5, 16, 1)] * 2
+
+
+def test_a_kernel_that_is_compiled_for_its_lengths_is_refused(kernel):
+    with pytest.raises(AssertionError, match="lengths"):
+        go(Kernel(compiled_for_lengths=True))

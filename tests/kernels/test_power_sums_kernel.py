@@ -16,7 +16,7 @@ from torch import Tensor
 from sumformer.kernels import power_sums as module
 from sumformer.kernels.power_sums_blocks import by_blocks
 from sumformer.kernels.power_sums_cover import Cover, Exponents, cover, direct_cover, exponents
-from sumformer.kernels.power_sums_direct import BLOCK, LONG
+from sumformer.kernels.power_sums_direct import BLOCK, LONG, SHORT
 from sumformer.kernels.power_sums_products import products_bytes
 from sumformer.nn import PolynomialFeatures
 from sumformer.nn.polynomial_features import multi_indices
@@ -126,13 +126,13 @@ def error_of(row: Exponents, plan: Cover) -> float:
 @pytest.mark.parametrize("make", [cover, direct_cover])
 @pytest.mark.parametrize(("d", "degree"), [*PLANS, (2, 19), (2, 60), (3, 12), (4, 12)])
 def test_chebyshev_sums_stay_within_what_is_stated(make: Callable[..., Cover], d: int, degree: int) -> None:
-    """Σ |factor| · (A and B, and 16 roundings of a sum in float32), and what is whole: 2 Σ β_c² for an exact t."""
+    """Σ |factor| · (A and B, and the roundings of a sum in float32), and what is whole: 2 Σ β_c² for an exact t."""
     plan = make(d, degree, True)
     entries = plan.entries if plan.wide else plan.pairs
     rows = {place: pair for pair, place in entries.items()}
     for beta, recipe in zip(multi_indices(d, degree), plan.recipes(True, entries), strict=True):
         off = sum(k * (k - 1) / 2 for k, h in zip(beta, plan.radices, strict=True) if not 1 < h <= degree)
-        summed = 0 if plan.wide or len(recipe) == 1 else 16
+        summed = 0 if plan.wide or len(recipe) == 1 else SHORT + LONG + 1.4
         for place, factor in recipe.items():
             off += abs(factor) * (summed + sum(error_of(row, plan) for row in rows[place]))
         assert off <= plan.error(beta) <= 2 * sum(k * k for k in beta)

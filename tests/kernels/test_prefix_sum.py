@@ -55,3 +55,13 @@ def test_nothing_of_a_later_token_is_seen(monkeypatch):
     x = values()
     x[:, 100:] = float("nan")
     assert prefix_sum(x, False)[:, :100].isfinite().all()
+
+
+@pytest.mark.usefixtures("interpreted")
+def test_gradients_in_batches(monkeypatch):
+    monkeypatch.setattr(module, "_interpreted", True)
+    x = values(20, 3).requires_grad_()
+    directions = torch.randn(3, 2, 20, 3, generator=torch.Generator().manual_seed(1))
+    got = torch.autograd.grad(prefixes(x, False), x, directions, is_grads_batched=True)[0]
+    wanted = directions.flip(2).cumsum(2).flip(2)
+    assert relative_error(got, wanted) <= 1e-6

@@ -59,7 +59,8 @@ class TrackedOperations:
     def _rounded(self, value: Interval, error: FloatArray, roundings: float = 1.0) -> Tracked:
         """`error` plus that many roundings of a result of this size."""
         k = roundings * self.u
-        total = (error + k * (value.abs_upper() + error) + (self.tiny if k else 0.0)) * INFLATE
+        with np.errstate(invalid="ignore", over="ignore"):
+            total = (error + k * (value.abs_upper() + error) + (self.tiny if k else 0.0)) * INFLATE
         fits = value.abs_upper() + total <= self.huge  # False for NaN as well
         return Tracked(value, np.broadcast_to(np.where(fits, total, np.inf), value.shape))
 
@@ -84,7 +85,10 @@ class TrackedOperations:
     def div(self, a: Tracked, b: Tracked) -> Tracked:
         computed = b.computed()
         if bool(np.any(computed.contains(0.0))):
-            raise DomainError(f"a denominator may vanish: it lies in {_hull(computed)}", where=_hull(computed))
+            lies = f"it lies in {_hull(computed)}"
+            if not bool(np.any(b.range.contains(0.0))):
+                lies += f" as computed, in {_hull(b.range)} but for rounding: take more digits or a smaller box"
+            raise DomainError(f"a denominator may vanish: {lies}", where=_hull(computed))
         value = self.exact.div(a.range, b.range)
         least = np.where(computed.lo > 0, computed.lo, -computed.hi)
         error = (a.error + _times(value.abs_upper(), b.error)) / least

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from re import sub
 
 import numpy as np
 
@@ -77,7 +78,15 @@ def curvature(g: Node, lo: float, hi: float) -> Curvature:
 def require_values(g: Node, found: Jet, lo: float, hi: float) -> None:
     """A function that may be undefined on its range is refused by name."""
     if not bool(found.value.defined.all()):
-        raise DomainError(f"{to_source(g)} may leave its domain: its argument lies in [{lo:.4g}, {hi:.4g}]")
+        raise left_domain(g, lo, hi)
+
+
+def left_domain(g: Node, lo: float, hi: float) -> DomainError:
+    """g as a function of its argument x."""
+    source = to_source(g)
+    text = f"{source} may leave its domain: x, with what it is off by, lies in [{lo:.4g}, {hi:.4g}]"
+    softened = sub(r"\bx\b", "0.01 + …", source)
+    return DomainError(f"{text}; keep it away from 0, as in {softened}" if lo <= 0 <= hi else text)
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,7 +18,8 @@ from sumformer.algebra.complex_interval import ComplexInterval
 from sumformer.algebra.interval import Interval
 from sumformer.algebra.interval_operations import ComplexIntervalOperations, IntervalOperations
 from sumformer.algebra.rounding import FloatArray, sum_up
-from sumformer.errors import DomainError, RefusedError
+from sumformer.errors import RefusedError
+from sumformer.gadgets.function import left_domain
 from sumformer.targets import Environment, Node, evaluate, to_source
 
 MAX_DEGREE = 1024
@@ -82,7 +83,7 @@ def series(g: Node, lo: float, hi: float, tolerance: float) -> Series:
 def _require_defined(g: Node, lo: float, hi: float) -> None:
     ends = np.linspace(lo, hi, 65)
     if not bool(evaluate(g, IntervalOperations(), Environment(x=Interval(ends[:-1], ends[1:]))).defined.all()):
-        raise DomainError(f"{to_source(g)} may leave its domain: its argument lies in [{lo:.4g}, {hi:.4g}]")
+        raise left_domain(g, lo, hi)
 
 
 @lru_cache(maxsize=256)

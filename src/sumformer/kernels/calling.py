@@ -9,7 +9,7 @@ from typing import Any, TypeVar, cast
 
 import torch
 from torch import Tensor
-from torch._C._functorch import peek_interpreter_stack
+from torch._C._functorch import is_legacy_batchedtensor, peek_interpreter_stack
 from torch.autograd import forward_ad
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -48,6 +48,7 @@ def watched(x: Tensor) -> bool:
     return (
         torch.compiler.is_compiling()
         or type(x) is not Tensor
+        or is_legacy_batchedtensor(x)
         or torch._C._get_tracing_state() is not None
         or peek_interpreter_stack() is not None
         or torch._C._len_torch_dispatch_stack() > 0

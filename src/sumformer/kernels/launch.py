@@ -11,7 +11,8 @@ from typing import Any
 
 from torch import Tensor
 
-_compiled: dict[tuple[Any, ...], Any] = {}
+_compiled: dict[tuple[Any, ...], tuple[Any, Any]] = {}
+_NONE = None, None
 
 
 def launch(
@@ -33,10 +34,13 @@ def launch(
         places |= tensor.data_ptr()
     dtypes = tuple([t.dtype for t in tensors])
     key = (id(kernel), tensors[0].device, constants, shapes, dtypes, max(lengths) < 2**31, *options.values())
-    known = _compiled.get(key) if places % 16 == 0 else None
+    known, _ = _compiled.get(key, _NONE) if places % 16 == 0 else _NONE
     if known is not None:
         known[(*grid, 1)](*descriptors, *tensors, *lengths, *shapes, *constants)
         return
     found = kernel[grid](*descriptors, *tensors, *lengths, *shapes, *constants, **options)
     if places % 16 == 0 and tensors[0].is_cuda:
-        _compiled[key] = found
+        first = len(descriptors) + len(tensors)
+        if not all(parameter.do_not_specialize for parameter in kernel.params[first : first + len(lengths)]):
+            raise AssertionError(f"launch: {kernel} is compiled for its lengths")
+        _compiled[key] = found, kernel  # which keeps its id

@@ -50,12 +50,17 @@ def forward(
     else:
         if in_one_kernel(rows, w_phi, layout):
             compile_together(rows, w_phi, b_phi, w_x, b_x, w_s, w_o, activation, save)
-        out = x.new_empty(rows.shape[0], w_o.shape[0])
         total = _mean_or_sum(rows, w_phi, b_phi, activation, layout, keep, mean)
         shift = _shift(total, w_s, b_x)
-        for place, sequences, part in layout.pieces(PIECE if recompute else rows.shape[0]):
-            h, g = hidden(rows[place], w_x, shift[sequences], activation, part, save and not recompute)
-            torch.addmm(b_o, h, w_o.t(), out=out[place])
+        pieces = layout.pieces(PIECE if recompute else rows.shape[0])
+        if len(pieces) == 1:  # a slice takes as long as a launch
+            h, g = hidden(rows, w_x, shift, activation, layout, save and not recompute)
+            out = torch.addmm(b_o, h, w_o.t())
+        else:
+            out = x.new_empty(rows.shape[0], w_o.shape[0])
+            for place, sequences, part in pieces:
+                h, g = hidden(rows[place], w_x, shift[sequences], activation, part, save and not recompute)
+                torch.addmm(b_o, h, w_o.t(), out=out[place])
     kept = (g, h) if save and not recompute else (None, None)
     return out.view(x.shape[0], x.shape[1], w_o.shape[0]), total, shift, *kept
 

@@ -110,7 +110,7 @@ def activation_pass(
         tl.store(row + width, tl.sum(more, axis=0), mask=narrow)
 
 
-@triton.jit(do_not_specialize=["tiles_per_sequence"])
+@triton.jit(do_not_specialize=["tiles_per_sequence", "factor"])
 def sum_tiles(
     partial,
     total,

@@ -13,6 +13,7 @@ of the same d, degree and basis must have been made.
 from __future__ import annotations
 
 import struct
+from ctypes import c_float
 from functools import cache
 from math import comb
 from typing import Any
@@ -98,7 +99,7 @@ def _by_kernels(x: Tensor, keep: Tensor | None, plan: Cover, chebyshev: bool, ce
 
 def _single(number: float) -> bool:
     """It is a float32 number."""
-    return torch.tensor(number, dtype=torch.float32).item() == number
+    return c_float(number).value == number
 
 
 def _resident(plan: Cover) -> int:

@@ -13,6 +13,8 @@ naive twin in torch: what runs without Triton, and what the kernels are tested a
 
 from __future__ import annotations
 
+from functools import cache
+
 import torch
 from torch import Tensor
 from torch.nn.functional import linear
@@ -65,7 +67,7 @@ def sums(
     count, per_sequence = layout.tile_count(_TILE), layout.tiles_per_sequence(_TILE)
     table, ends = layout.tile_table(_TILE) if packed else (x, x)
     partial = x.new_empty(count, width, dtype=torch.float32)
-    programs = 2 * _multiprocessors(x)
+    programs = 2 * _multiprocessors(x.device)
     launch(
         long_sums,
         (min(programs, count * ((width + _TILE - 1) // _TILE)), 1),
@@ -172,7 +174,9 @@ def _total(partial: Tensor, layout: Layout, per_sequence: int, ends: Tensor, fac
     width, packed = partial.shape[1], layout.cu_seqlens is not None
     total = partial.new_empty(layout.sequences, width)
     grid = (layout.sequences, (width + 15) // 16)
-    launch(sum_tiles, grid, (partial, total, ends), (per_sequence, factor), (width,), (packed, 128, 16), num_warps=4)
+    launch(
+        sum_tiles, grid, (partial, total, ends), (per_sequence, float(factor)), (width,), (packed, 128, 16), num_warps=4
+    )
     return total
 
 
@@ -182,5 +186,6 @@ def _tile(g: Tensor) -> int:
     return max(4 * _ROWS, min(_LONGEST, 1 << max(wanted, 1).bit_length() - 1))
 
 
-def _multiprocessors(x: Tensor) -> int:
-    return torch.cuda.get_device_properties(x.device).multi_processor_count if x.is_cuda else 2
+@cache
+def _multiprocessors(device: torch.device) -> int:
+    return torch.cuda.get_device_properties(device).multi_processor_count if device.type == "cuda" else 2

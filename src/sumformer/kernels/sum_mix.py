@@ -116,4 +116,5 @@ class _Mix(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, grad: Tensor | None) -> tuple[Tensor | None, ...]:
         # Asked for a graph of the gradient, the operator refuses; what it runs would not notice.
-        return _backward(ctx, grad, run=sum_mix_backward if torch.is_grad_enabled() else gradients)
+        plain = grad is None or not (torch.is_grad_enabled() or watched(grad))
+        return _backward(ctx, grad, run=gradients if plain else sum_mix_backward)

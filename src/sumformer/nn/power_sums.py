@@ -12,6 +12,7 @@ from math import inf, isfinite
 
 import torch
 from torch import Tensor
+from torch.autograd import forward_ad
 
 from sumformer.errors import InputError
 from sumformer.kernels import power_sums as kernel
@@ -34,6 +35,8 @@ def power_sums(
             f"power_sums: expected d ≤ 4, degree 1 … {kernel.HIGHEST}, basis in {BASES} and lower < upper, "
             f"got d = {d}, {degree}, {basis!r}, {lower}, {upper}"
         )
+    if forward_ad._current_level >= 0:
+        raise InputError("power_sums: derivatives are not defined; call it outside of forward-mode differentiation")
     chebyshev = basis == "chebyshev"
     centre, inverse = ((lower + upper) / 2, 2 / (upper - lower)) if chebyshev else (0.0, 1.0)
     if not isfinite(centre * inverse) or not 0 < inverse < inf:

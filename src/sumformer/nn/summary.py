@@ -55,8 +55,8 @@ def prefix_summaries(features: Tensor, start: Summary | None = None) -> Summary:
     """features (batch, n, d')  →  for each token i the summary of `start` and tokens 1 … i."""
     dtype = accumulation_dtype(features.dtype)
     count = torch.arange(1, features.shape[1] + 1, dtype=dtype, device=features.device).expand(features.shape[:2])
-    prefixes = Summary(_prefix_sums(features, dtype), count)
-    return prefixes if start is None else Summary(start.total.unsqueeze(1), start.count.unsqueeze(1)) + prefixes
+    found = Summary(_prefix_sums(features, dtype), count)
+    return found if start is None else Summary(start.total.unsqueeze(1), start.count.unsqueeze(1)) + found
 
 
 def _prefix_sums(features: Tensor, dtype: torch.dtype) -> Tensor:

@@ -102,7 +102,7 @@ class _Search:
             done = upper <= factor * attained
             settled = max(settled, float(upper[done].max(initial=0.0)))
             lo, hi, upper = lo[~done], hi[~done], upper[~done]
-            if not len(upper):
+            if not len(upper) or self.is_stuck(lo, hi, upper, sides):
                 break
             order = np.argsort(-upper, kind="stable")
             worst, rest = order[:ROUND], order[ROUND:]
@@ -116,6 +116,11 @@ class _Search:
         if not np.isfinite(value):
             raise RefusedError("no Lipschitz constant could be certified on this box", list(self.reasons))
         return LipschitzBound(value, attained, self.evaluated)
+
+    def is_stuck(self, lo: FloatArray, hi: FloatArray, upper: FloatArray, sides: FloatArray) -> bool:
+        """Some box is as good as a point, and still without a bound."""
+        points = ((hi - lo) / sides).reshape(len(lo), -1).max(1) < 2.0**-40
+        return bool((points & ~np.isfinite(upper)).any())
 
     def look(self, lo: FloatArray, hi: FloatArray) -> tuple[FloatArray, float]:
         """The bound on every box, and the largest length of the gradient at the boxes' midpoints, from below."""
@@ -131,7 +136,8 @@ class _Search:
         shape = (len(lo), self.f.width)
         gradient = slope.gradient.broadcast_to((*shape, slope.gradient.shape[-1]))
         least = np.maximum(np.maximum(gradient.lo, -gradient.hi), 0.0)
-        below = (least * self.below).sum(-1) * (1 - 2.0**-40)
+        with np.errstate(over="ignore"):
+            below = (least * self.below).sum(-1) * (1 - 2.0**-40)
         return np.broadcast_to(slope.length, shape).max(-1), below.max(-1)
 
     @property

@@ -57,6 +57,22 @@ def enclose(lo: Any, hi: Any) -> Interval:
     return Interval(np.where(np.isnan(lo), -np.inf, lo), np.where(np.isnan(hi), np.inf, hi))
 
 
+def enclose_sum(lo: Any, more_lo: Any, hi: Any, more_hi: Any) -> Interval:
+    """Both sums one step outward, but for those that are exact."""
+    out = enclose(lo + more_lo, hi + more_hi)
+    return Interval(
+        np.where(_is_exact(lo, more_lo), lo + more_lo, out.lo), np.where(_is_exact(hi, more_hi), hi + more_hi, out.hi)
+    )
+
+
+def _is_exact(a: Any, b: Any) -> Any:
+    """fl(a + b) = a + b: its rounding, which float64 holds, is 0."""
+    with np.errstate(invalid="ignore", over="ignore"):
+        s = a + b
+        part = s - a
+        return (a - (s - part)) + (b - part) == 0.0
+
+
 def from_fraction(value: Fraction) -> Interval:
     """A point, exactly where a float64 holds it."""
     try:
@@ -76,11 +92,12 @@ class IntervalOperations:
         return from_fraction(value)
 
     def add(self, a: Interval, b: Interval) -> Interval:
-        result = enclose(a.lo + b.lo, a.hi + b.hi)
+        result = enclose_sum(a.lo, b.lo, a.hi, b.hi)
         return Interval(_not_below_zero(result.lo, (a.lo >= 0) & (b.lo >= 0)), result.hi)
 
     def sub(self, a: Interval, b: Interval) -> Interval:
-        return enclose(a.lo - b.hi, a.hi - b.lo)
+        result = enclose_sum(a.lo, -b.hi, a.hi, -b.lo)
+        return Interval(_not_below_zero(result.lo, a.lo >= b.hi), result.hi)
 
     def neg(self, a: Interval) -> Interval:
         return Interval(-a.hi, -a.lo)
@@ -94,7 +111,8 @@ class IntervalOperations:
         if bool(np.any((b.lo <= 0) & (b.hi >= 0))):
             raise Unproved("a denominator may vanish on the box")
         quotients = (a.lo / b.lo, a.lo / b.hi, a.hi / b.lo, a.hi / b.hi)
-        return enclose(_fold(np.minimum, quotients), _fold(np.maximum, quotients))
+        result = enclose(_fold(np.minimum, quotients), _fold(np.maximum, quotients))
+        return Interval(_not_below_zero(result.lo, (a.lo >= 0) & (b.lo > 0)), result.hi)
 
     def power(self, v: Interval, k: int) -> Interval:
         if k < 0:
@@ -106,7 +124,7 @@ class IntervalOperations:
         if k % 2 == 0:
             return _positive_power(Interval(v.mignitude, v.magnitude), k)
         low, high = (_positive_power(Interval(np.abs(end), np.abs(end)), k) for end in (v.lo, v.hi))
-        return Interval(np.where(v.lo >= 0, low.lo, -low.hi), np.where(v.hi >= 0, high.hi, -high.lo))
+        return Interval(np.where(v.lo >= 0, low.lo, -low.hi), np.where(v.hi > 0, high.hi, -high.lo))
 
     def total(self, values: list[Interval]) -> Interval:
         result = values[0]
@@ -135,11 +153,17 @@ class IntervalOperations:
             return _wave(v, fn)
         low, high = _points(fn, v.lo)[0], _points(fn, v.hi)[1]
         floor, ceiling = {"exp": (0, np.inf), "tanh": (-1, 1), "sigmoid": (0, 1)}.get(fn, (-np.inf, np.inf))
+        if fn in _FROM:  # rising, and known at one point
+            start, least = _FROM[fn]
+            low = np.where((v.lo >= start) & (low < least), least, low)
         return Interval(np.maximum(low, floor), np.minimum(high, ceiling))
 
 
+_FROM = {"exp": (0.0, 1.0), "tanh": (0.0, 0.0), "sigmoid": (0.0, 0.5), "log": (1.0, 0.0)}
+
+
 def _not_below_zero(lo: Floats, sure: NDArray[np.bool_]) -> Floats:
-    """Sums and products of values ≥ 0 are ≥ 0, which the step outward would forget."""
+    """Sums, products and quotients of values ≥ 0 are ≥ 0, which the step outward would forget."""
     return np.where(sure & (lo < 0), 0.0, lo)
 
 

@@ -116,10 +116,11 @@ class TrackedOperations:
                     raise Unproved("a computed argument of log may not be positive")
                 error = e / (lo - e)
             case "sqrt":
-                # The network takes max(v̂, 0), as near to v ≥ 0: |√v̂ − √v| ≤ |v̂ − v|/√v, and its square ≤ |v̂ − v|.
+                # The network takes p = max(v̂, 0), and |p − v| ≤ e as v ≥ 0: |√p − √v| = |p − v|/(√p + √v) ≤ √|p − v|.
                 with np.errstate(all="ignore"):
-                    steep = e / np.sqrt(lo)
-                error = np.where(e > 0, np.fmin(steep, np.sqrt(e) * (1 + 1e-12)), 0.0)
+                    roots = np.sqrt(lo) + np.sqrt(np.maximum(lo - e, 0.0))
+                    steep = np.where(lo > 0, e / roots * (1 + 1e-12), np.inf)
+                error = np.where(e == 0, 0.0, np.fmin(steep, np.sqrt(e) * (1 + 1e-12)))
             case "sin" | "cos":
                 error = e
             case "tanh":
