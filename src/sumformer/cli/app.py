@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+from re import match
+
 import typer
 
 from sumformer.cli import (
@@ -52,4 +55,9 @@ for command in (
 
 def main() -> None:
     """Entry point."""
-    app()
+    app(args=[apart(argument) for argument in sys.argv[1:]])
+
+
+def apart(argument: str) -> str:
+    """A formula that begins with a minus is no option: a blank before it says so."""
+    return f" {argument}" if match(r"-[^-].*[(*]|-[xy]$", argument) else argument

@@ -1,6 +1,7 @@
-"""Constructors that keep trees normal: ±c, c+c', c·c', c/c', c^k on constants are carried out exactly, nothing else is.
+"""Constructors that keep trees normal: ±c, c+c', c·c', c/c', c^k on constants are carried out exactly.
 
-A result too long to be a constant (`tree.MAX_BITS`) is left as it was written.
+A result too long to be a constant (`tree.MAX_BITS`) is left as it was written. Even powers of ‖v‖ and |e| are those of
+‖v‖² and e, which are analytic, and powers by half an integer those of a root; nothing else is rewritten.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from fractions import Fraction
 
 from sumformer.errors import TargetError
 from sumformer.targets.node import BinaryOp, Node, Scalar
-from sumformer.targets.tree import Binary, Const, Neg, Power, Slice, is_short
+from sumformer.targets.tree import Binary, Const, Neg, Norm, Norm2, Power, Slice, Token, Unary, is_short
 
 _MAX_DECIMAL_EXPONENT = 2000  # refuses Decimal("1e999999999") before it is expanded
 
@@ -50,8 +51,18 @@ def negate(arg: Node) -> Node:
     return Const(-arg.value) if isinstance(arg, Const) else Neg(arg)
 
 
-def raise_to(arg: Node, exponent: int) -> Node:
-    """arg^k, carried out on a constant."""
+def raise_to(arg: Node, exponent: int | float | Fraction) -> Node:
+    """arg^k, carried out on a constant; k may be half an integer."""
+    if not isinstance(exponent, int):
+        arg, exponent = _root(arg, exponent)
+    even = not isinstance(exponent, bool) and exponent % 2 == 0
+    match arg:
+        case Norm(v) if even:
+            return raise_to(Norm2(v), exponent // 2)
+        case Unary("abs", e) if even:
+            return raise_to(e, exponent)
+        case _ if exponent == 1 and isinstance(arg, Norm2 | Unary):
+            return arg
     power = Power(arg, exponent)
     if isinstance(arg, Const):
         value = Fraction(arg.value**exponent)
@@ -59,10 +70,25 @@ def raise_to(arg: Node, exponent: int) -> Node:
     return power
 
 
+def _root(arg: Node, exponent: float | Fraction) -> tuple[Node, int]:
+    """(√arg, k) with exponent k/2, or (arg, k) for an integer k that is not written as one."""
+    if isinstance(exponent, Fraction) or (isinstance(exponent, float) and math.isfinite(exponent)):
+        k = Fraction(repr(exponent)) if isinstance(exponent, float) else exponent
+        if k.denominator == 1:
+            return arg, int(k)
+        if k.denominator == 2:
+            return Unary("sqrt", arg), int(2 * k)
+    raise TargetError(
+        f"expected an exponent that is an integer or half of one, got {exponent}; exp(log(a)/3) is a**(1/3)"
+    )
+
+
 def take_one(arg: Node, index: int) -> Node:
     """v_index, counted from the end when negative."""
     if not isinstance(index, int) or isinstance(index, bool) or not -arg.width <= index < arg.width:
-        raise TargetError(f"coordinate {index!r} does not exist: the value has width {arg.width}")
+        exist = "0" if arg.width == 1 else f"0 to {arg.width - 1}"
+        hint = "" if not isinstance(arg, Token) else "; --dim N (d=N) gives tokens more of them"
+        raise TargetError(f"coordinate {index!r} does not exist: the value has width {arg.width}, {exist}{hint}")
     start = index % arg.width
     return Slice(arg, start, start + 1)
 

@@ -25,23 +25,48 @@ from sumformer.targets.tree import (
 _OF_ONE: dict[str, Callable[[Node], Node]] = {"norm2": Norm2, "norm": Norm, "total": Total}
 FUNCTIONS = (*get_args(Function), *get_args(ReduceKind), *_OF_ONE, "dot", "cat")
 
+_SOFT_RANK = "a soft rank, mean(sigmoid((x - y)/0.1))"
+_COUNT = "--tokens N: the number of tokens has no name"
 _ELSEWHERE = {
     "softmax": "exp(x)/sum(exp(y))",
+    "logsumexp": "log(sum(exp(y)))",
     "average": "mean",
     "relu": "max(0, …)",
+    "softplus": "log(1 + exp(…))",
+    "gelu": "…*sigmoid(1.702*…), which is near it",
+    "clip": "min(max(…, low), high)",
+    "clamp": "min(max(…, low), high)",
+    "sign": "tanh(…/0.1), which is continuous",
     "pow": "**",
     "square": "**2",
     "var": "mean((y - mean(y))**2)",
+    "std": "sqrt(mean((y - mean(y))**2))",
+    "cov": "mean((y[0] - mean(y[0]))*(y[1] - mean(y[1])))",
+    "prod": "exp(sum(log(y)))",
     "ln": "log",
-    "len": "--tokens N: the number of tokens has no name",
-    "n": "--tokens N: the number of tokens has no name",
+    "log2": "log(…)/log(2)",
+    "log10": "log(…)/log(10)",
+    "log1p": "log(1 + …)",
+    "expm1": "exp(…) - 1",
+    "tan": "sin(…)/cos(…)",
+    "cosh": "(exp(…) + exp(-(…)))/2",
+    "sinh": "(exp(…) - exp(-(…)))/2",
+    "sort": _SOFT_RANK,
+    "rank": _SOFT_RANK,
+    "median": _SOFT_RANK,
+    "argmax": _SOFT_RANK,
+    "concat": "cat",
+    "len": _COUNT,
+    "count": _COUNT,
+    "n": _COUNT,
     "i": "--positions (positions=True), where i is the own token's place",
     "j": "--positions (positions=True), where j is the other token's place",
     "pi": "3.141592653589793",
-    "e": "exp(1)",
+    "e": "exp(1), or exp(x) for a power of it",
     "X": "x",
     "Y": "y",
 }
+_NOTHING = ("arctan", "atan", "erf", "cross", "floor", "round")
 
 
 def is_function(name: str) -> bool:
@@ -50,10 +75,10 @@ def is_function(name: str) -> bool:
 
 def explain_name(name: str) -> str:
     """Why `name` is no name of the language, with the nearest one."""
-    close = difflib.get_close_matches(name.lower()[:40], (*FUNCTIONS, "x", "y"), n=1)
+    close = [] if name in _NOTHING else difflib.get_close_matches(name.lower()[:40], (*FUNCTIONS, "x", "y"), n=1)
     instead = _ELSEWHERE.get(name) or (close[0] if close else None)
-    hint = f"; did you mean {instead}?" if instead else ""
-    return f"unknown name '{name[:40]}': expected x, y or one of {', '.join(FUNCTIONS)}{hint}"
+    hint = f"did you mean {instead}? There are" if instead else "expected"
+    return f"unknown name '{name[:40]}': {hint} x, y and {', '.join(FUNCTIONS)}"
 
 
 def build_call(name: str, arguments: Sequence[Node]) -> Node:

@@ -6,7 +6,7 @@ import math
 import re
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from sumformer.errors import InputError, OutsideBoxError, ShapeError
 from sumformer.targets.printing import constant
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 MAX_TOKENS = 2**30
+Pairs = tuple[Any, ...] | list[Any]
+"""(low, high), or one such pair for each coordinate."""
 
 _NUMBER = re.compile(r"[+-]?([0-9]{1,1300}(\.[0-9]{0,400})?|\.[0-9]{1,400})([eE][+-]?[0-9]{1,3}|/[0-9]{1,1300})?")
 
@@ -54,6 +56,17 @@ class Box:
             expected = "1 interval" if d == 1 else f"1 interval or {d} (one per coordinate)"
             raise InputError(f"box {text!r}: expected {expected} for d = {d}, got {len(intervals)}")
         return cls(tuple(low for low, _ in intervals), tuple(high for _, high in intervals))
+
+    @classmethod
+    def of_pairs(cls, pairs: object, d: int) -> Box:
+        """(-1, 1) for all d coordinates, or a pair for each; a float is the decimal it prints as."""
+        wanted = "expected box as '-1:1', '0:1,-2:2', (-1, 1), a pair for each coordinate, or a Box"
+        if not isinstance(pairs, list | tuple) or not pairs:
+            raise InputError(f"target: {wanted}; got {pairs!r}")
+        listed = [pairs] if not isinstance(pairs[0], list | tuple) else list(pairs)
+        if not all(isinstance(pair, list | tuple) and len(pair) == 2 for pair in listed):
+            raise InputError(f"target: {wanted}; got {pairs!r}")
+        return cls.parse(",".join(f"{low}:{high}" for low, high in listed), d)
 
     @property
     def d(self) -> int:

@@ -3,13 +3,14 @@
 expression := value (('+' | '-' | '*' | '/') value)*            '*' and '/' bind tighter; left-associative
 value      := ('+' | '-')* primary ('[' index ']')* ['**' exponent]     a sign binds looser than '**'
 primary    := number | 'x' | 'y' | function '(' expression (',' expression)* ')' | '(' expression ')'
-index      := integer | [integer] ':' [integer];   exponent := integer, signed or in parentheses
+index      := integer | [integer] ':' [integer];   exponent := number ['/' number], signed or in parentheses
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any, NoReturn
 
 from sumformer.errors import InputError, TargetError
@@ -102,7 +103,8 @@ class _Parser:
             elif lexeme.kind == "number":
                 return self.operands.append(self.build(lexeme, Const, lexeme.value))
             elif lexeme.text != "+":
-                self.fail("a number, x, y, a function or '('", lexeme)
+                joined = " (coordinates are put together by cat(a, b))" if lexeme.text == "[" else ""
+                self.fail(f"a number, x, y, a function or '('{joined}", lexeme)
 
     def open_call(self, name: Lexeme) -> None:
         if not is_function(name.text):
@@ -125,7 +127,7 @@ class _Parser:
                     self.operands.append(self.build(lexeme, raise_to, self.operands.pop(), exponent))
                     powered = True
                 case "**":
-                    self.fail("an integer exponent (write (a**2)**3 for a power of a power)", lexeme)
+                    self.fail("one exponent (write (a**2)**3 for a power of a power)", lexeme)
                 case "+" | "-" | "*" | "/":
                     self.settle(_BINDING[lexeme.text])
                     self.pending.append(_Pending(lexeme.text, lexeme))
@@ -133,7 +135,8 @@ class _Parser:
                 case ",":
                     self.settle(0)
                     if not self.pending or not self.pending[-1].function:
-                        self.fail("an operator or ')'" if self.pending else "an operator or the end", lexeme)
+                        end = "an operator or ')'" if self.pending else "an operator or the end"
+                        self.fail(f"{end} (coordinates are put together by cat(a, b))", lexeme)
                     return True
                 case ")":
                     self.close(lexeme)
@@ -145,7 +148,8 @@ class _Parser:
                         raise located("expected ')': this bracket is never closed", self.source, opening.position)
                     return False
                 case _:
-                    self.fail("an operator, ',' , ')' or the end", lexeme)
+                    times = " (a product is written with *)" if lexeme.kind != "sign" or lexeme.text == "(" else ""
+                    self.fail(f"an operator, ',' , ')' or the end{times}", lexeme)
 
     def settle(self, binding: int) -> None:
         """Build the waiting operators that bind at least as tightly as `binding`, down to the last open bracket."""
@@ -181,18 +185,34 @@ class _Parser:
         self.advance()
         self.operands.append(self.build(bracket, *cut))
 
-    def exponent(self) -> int:
-        """An integer literal, signed or in parentheses."""
+    def exponent(self) -> int | Fraction:
+        """A literal, signed or in parentheses, where it may be a quotient."""
         depth = 0
         while self.peek().text == "(":
             self.advance()
             depth += 1
-        value = self.integer()
+        value = self.number()
+        if depth and self.peek().text == "/":
+            slash = self.advance()
+            below = self.number()
+            if not below:
+                self.fail("a number other than 0 under the exponent", slash)
+            value /= below
         for _ in range(depth):
             if self.peek().text != ")":
-                self.fail("')' after the integer exponent", self.peek())
+                self.fail("')' after the exponent, a number: a**b is exp(b*log(a))", self.peek())
             self.advance()
-        return value
+        return int(value) if value.denominator == 1 and abs(value) < 10**9 else value
+
+    def number(self) -> Fraction:
+        """A literal exponent."""
+        sign = 1
+        while self.peek().text in ("+", "-"):
+            sign = -sign if self.advance().text == "-" else sign
+        lexeme = self.advance()
+        if lexeme.value is None:
+            self.fail("a number as exponent (a**b is exp(b*log(a)))", lexeme)
+        return sign * lexeme.value
 
     def integer(self) -> int:
         sign = 1

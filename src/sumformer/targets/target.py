@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, overload
 
 from sumformer.errors import DtypeError, InputError, ShapeError, TargetError
-from sumformer.targets.domain import Box, Tokens
+from sumformer.targets.domain import Box, Pairs, Tokens
 from sumformer.targets.functions import from_lambda
 from sumformer.targets.homogeneity import require_cancelling, without_counts
 from sumformer.targets.node import MAX_WIDTH, Node, Scalar
@@ -125,7 +125,7 @@ def target(
     *,
     n: str | int | Tokens = "any",
     d: int = 1,
-    box: str | Box | None = None,
+    box: str | Box | Pairs | None = None,
     positions: bool = False,
     lipschitz: None = None,
 ) -> Target: ...
@@ -137,7 +137,7 @@ def target(
     *,
     n: str | int | Tokens,
     d: int = 1,
-    box: str | Box | None = None,
+    box: str | Box | Pairs | None = None,
     lipschitz: float,
 ) -> OpaqueTarget: ...
 
@@ -147,20 +147,20 @@ def target(
     *,
     n: str | int | Tokens = "any",
     d: int = 1,
-    box: str | Box | None = None,
+    box: str | Box | Pairs | None = None,
     positions: bool = False,
     lipschitz: float | None = None,
 ) -> Target | OpaqueTarget:
     """The target of a source text, a function of (x, y) that builds a tree, or a tree.
 
-    n: "any", 3, "3", "..1000"; box: "-1:1", "0:1,-2:2" or a `Box`, by default [0,1]^d. With `positions` a source text
+    n: "any", 3, "3", "..1000"; box: "-1:1", "0:1,-2:2", (-1, 1) or a `Box`, by default [0,1]^d. With `positions` a text
     may use the places i (own) and j (the other's), 1 to n, and n is one number. With `lipschitz`, the expression is any
     function of tensors (batch, n, d): it is tested, and its constant in the sup norm is an assumption.
     """
     if not isinstance(d, int) or isinstance(d, bool) or not 1 <= d <= MAX_WIDTH:
         raise InputError(f"target: expected a token width d from 1 to {MAX_WIDTH}, got {d!r}")
     if not (box is None or isinstance(box, str | Box)):
-        raise InputError(f"target: expected box as '-1:1' or '0:1,-2:2', or a Box; got {box!r}")
+        box = Box.of_pairs(box, d)
     if not isinstance(positions, bool):
         raise InputError(f"target: expected positions True or False, got {positions!r}")
     domain = Box.unit(d) if box is None else Box.parse(box, d) if isinstance(box, str) else box

@@ -20,6 +20,8 @@ _PATTERN = re.compile(
     r"|(?P<sign>\*\*|[-+*/()\[\],:])"
 )
 _INSTEAD = {"^": "**", "−": "-", "–": "-", "×": "*", "·": "*", "÷": "/", "²": "**2", "³": "**3", "%": "/", ";": ","}
+_INSTEAD |= {"|": "abs(…)", "@": "dot(a, b)", ">": "sigmoid((a - b)/0.1)", "<": "sigmoid((b - a)/0.1)"}
+_INSTEAD |= {".": "exp(x), without a prefix", "{": "(", "}": ")", "√": "sqrt(…)"}
 
 
 @dataclass(frozen=True, slots=True)

@@ -215,6 +215,8 @@ class Reduce(Node):
     def __post_init__(self) -> None:
         _choose("a reduction", self.kind, get_args(ReduceKind))
         if "y" not in self.body.free:
-            hint = f"{self.kind}(a, b)" if self.kind in ("max", "min") else "total(…), the sum over coordinates"
-            raise TargetError(f"{self.kind}(…) runs over the tokens y, but y is not in its body: did you mean {hint}?")
+            hint = f"{self.kind}(a, b)?" if self.kind in ("max", "min") else "total(…), the sum over coordinates?"
+            if "x" in self.body.free and self.body.width == 1:
+                hint = f"{self.kind}(y)? x is the own token, and what is reduced already is one number for it"
+            raise TargetError(f"{self.kind}(…) runs over the tokens y, but y is not in its body: did you mean {hint}")
         self._seal(self.body.width, frozenset(("x",)))

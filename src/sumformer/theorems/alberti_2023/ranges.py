@@ -12,7 +12,7 @@ import numpy as np
 from sumformer.algebra.interval import Interval
 from sumformer.algebra.interval_operations import IntervalOperations
 from sumformer.errors import DomainError
-from sumformer.targets import Binary, Node, Reduce, Unary, postorder, reductions, to_source
+from sumformer.targets import Binary, Node, Power, Reduce, Unary, postorder, reductions, to_source
 from sumformer.targets.domain import Tokens
 from sumformer.targets.evaluate import Environment, evaluate
 from sumformer.theorems.alberti_2023.cells import Cells
@@ -61,7 +61,17 @@ def _culprit(expression: Node, environment: Environment[Interval], cells: Cells)
             argument = part.arg if isinstance(part, Unary) else part.right
             at = evaluate(argument, IntervalOperations(), environment)
             where = (float(at.lo.min()), float(at.hi.max()))
-            what = f"{to_source(argument)} lies in [{where[0]:.4g}, {where[1]:.4g}]"
+            what = f"{to_source(argument)} lies in [{where[0]:.4g}, {where[1]:.4g}]; {_advice(argument)}"
             return DomainError(f"{source} may leave its domain on the box {cells.box}: {what}", source, where)
         return DomainError(f"{source} may leave its domain on the box {cells.box}", source, where)
     raise AssertionError("an undefined expression has an undefined part")
+
+
+def _advice(argument: Node) -> str:
+    """What a user may do about it."""
+    for part in postorder(argument):
+        match part:
+            case Binary("-", Reduce("mean", Power(e, 2) | Binary("*", e, _) as square), Power(Reduce("mean", f), 2)):
+                if e == f and square in (Power(e, 2), Binary("*", e, e)):
+                    return f"write mean(({to_source(e)} - mean({to_source(e)}))**2), which is known not to be negative"
+    return f"keep it away from 0 by an offset, as {to_source(argument)} + 0.01, or by another box"
