@@ -101,6 +101,10 @@ class DomainError(SumformerError, ValueError):
         super().__init__(message)
 
 
+class UndefinedError(DomainError):
+    """The target itself could not be shown to exist on the whole box."""
+
+
 class OutsideBoxError(SumformerError, ValueError):
     """A token lies outside the box on which a construction is certified."""
 

@@ -95,9 +95,26 @@ def test_a_variance_by_its_other_formula(source: str) -> None:
 
 
 def test_what_reaches_zero_is_kept_away_from_it() -> None:
-    with pytest.raises(sumformer.errors.RefusedError, match=r"offset, as mean\(y\) \+ 0.01"):
+    with pytest.raises(sumformer.errors.RefusedError, match=r"offset, as mean\(y\) \+ 0.01") as caught:
         sumformer.construct("log(mean(y))", 1e-2)
+    assert len(caught.value.reasons) == 1  # to fix n would not help
     sumformer.construct("log(mean(y) + 0.01)", 1e-2)
+
+
+@pytest.mark.parametrize(
+    ("source", "dtype"), [("sqrt(mean((y - mean(y))**2))", "float32"), ("exp(x)*mean(y)", "mixed")]
+)
+def test_the_nearest_epsilon_can_be_had(source: str, dtype: str) -> None:
+    with pytest.raises(sumformer.errors.RefusedError) as caught:
+        sumformer.construct(source, 1e-15, dtype=dtype)
+    assert caught.value.reachable is not None
+    sumformer.construct(source, caught.value.reachable, dtype=dtype)
+
+
+def test_an_epsilon_above_the_target_is_not_named() -> None:
+    with pytest.raises(sumformer.errors.RefusedError) as caught:
+        sumformer.construct("mean(1/(0.001 + (x - y)**2))/1000", 1e-9)
+    assert caught.value.reachable is None or caught.value.reachable < 1
 
 
 def test_a_formula_that_begins_with_a_minus(tmp_path: Path) -> None:

@@ -36,7 +36,7 @@ def test_numbers_of_other_kinds_become_floats(epsilon: Any, tmp_path):
 WRONG: list[tuple[dict[str, Any], str]] = [
     *(({"n": n}, r"tokens.*: expected") for n in (0, -1, 2.5, 3.0, "x", "", True, None, [3], 10**12)),
     *(({"d": d}, r"expected a token width d from 1") for d in (0, -1, 2.5, 2.0, "3", True, None, 10**12)),
-    *(({"box": box}, r"target: expected box as '-1:1'") for box in (0, 1.5, [0, 1], (0, 1), True)),
+    *(({"box": box}, r"target: expected box as '-1:1'") for box in (0, 1.5, {0: 1}, (0, 1, 2), [(0, 1), 2], True)),
     *(({"dtype": t}, r"expected dtype in \('float64'") for t in ("float16", None, torch.float16, 5)),
     *(({"architecture": a}, r"expected architecture in") for a in ("mlp", None, 5, ["a"])),
     *(({"route": r}, r"expected route in") for r in ("short", 5, ["a"])),

@@ -13,11 +13,11 @@ TRIES = 14
 RATIO = 2.0
 
 
-def nearest(attempt: Callable[[float], object], epsilon: float, guess: float) -> float | None:
+def nearest(attempt: Callable[[float], object], epsilon: float, guess: float, seconds: float = SECONDS) -> float | None:
     """An ε′ > ε at which `attempt` went through, first tried at `guess`; None where none was found in time."""
     if not isfinite(guess):
         return None
-    end = time.perf_counter() + SECONDS
+    end = time.perf_counter() + seconds
     low, high, found = epsilon, max(_round_up(guess), _round_up(RATIO * epsilon)), None
     for _ in range(TRIES):
         if time.perf_counter() > end or (found is not None and found <= RATIO * low):

@@ -6,11 +6,14 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
-from sumformer.errors import DomainError, InputError, RefusedError
+from sumformer.errors import DomainError, InputError, RefusedError, UndefinedError
 from sumformer.targets.opaque import OpaqueTarget
 from sumformer.targets.target import Target
 from sumformer.theorems.alberti_2023.arithmetic import Arithmetic
+from sumformer.theorems.alberti_2023.cells import Cells
+from sumformer.theorems.alberti_2023.ranges import size
 from sumformer.theorems.built import Built, Estimate, in_one_line
+from sumformer.theorems.nearest import nearest
 from sumformer.theorems.request import asked_epsilon
 
 _HOME = "sumformer.theorems.alberti_2023."
@@ -22,6 +25,7 @@ _ROUTES = {
     "grid": ("grid_route", "grid_route"),
 }
 ROUTES = tuple(_ROUTES)
+PATIENCE = 5.0  # seconds to look for an ε that can be had
 
 
 def by_route(
@@ -51,13 +55,23 @@ def by_route(
             first = first or refusal
             if isinstance(refusal, RefusedError) and refusal.reachable is not None:
                 reachable[name] = refusal.reachable
+    if isinstance(first, UndefinedError) and f.tokens.minimum < f.tokens.maximum:
+        passed = passed[:1]  # a number of tokens would not make it exist
     best = min(reachable, key=reachable.__getitem__, default=None)
-    nearest = [] if best is None else [f"nearest: ε = {reachable[best]:.2g} by route {best}"]
+    least = None if best is None else _tried(f, epsilon, arithmetic, best, reachable[best])
     raise RefusedError(
         f"no route certifies ε = {epsilon:g} for this target",
-        [*passed, *nearest],
-        None if best is None else reachable[best],
+        [*passed, *([] if least is None else [f"nearest: ε = {least:.2g} by route {best}"])],
+        least,
     ) from first
+
+
+def _tried(f: Target | OpaqueTarget, epsilon: float, arithmetic: Arithmetic, route: str, guess: float) -> float | None:
+    """An ε at which the route goes through, smaller than |f|; other routes than sums are taken at their word."""
+    if route != "sums" or isinstance(f, OpaqueTarget):
+        return guess
+    found = nearest(lambda e: _function(route)(f, e, arithmetic), epsilon, guess, PATIENCE)
+    return found if found is not None and found < size(f.countless, Cells(f.box), f.tokens) else None
 
 
 def estimate(f: Target, epsilon: float, arithmetic: Arithmetic, route: str) -> Estimate:

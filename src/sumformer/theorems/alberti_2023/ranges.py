@@ -11,7 +11,7 @@ import numpy as np
 
 from sumformer.algebra.interval import Interval
 from sumformer.algebra.interval_operations import IntervalOperations
-from sumformer.errors import DomainError
+from sumformer.errors import UndefinedError
 from sumformer.targets import Binary, Node, Power, Reduce, Unary, postorder, reductions, to_source
 from sumformer.targets.domain import Tokens
 from sumformer.targets.evaluate import Environment, evaluate
@@ -42,6 +42,13 @@ def _body_range(reduction: Reduce, cells: Cells, known: Mapping[Reduce, Interval
     return Interval(body.lo.min(axis=1), body.hi.max(axis=1))
 
 
+def size(expression: Node, cells: Cells, tokens: Tokens) -> float:
+    """A bound of |f|, coordinate by coordinate: what the network that is 0 is off by at most."""
+    found = reduction_ranges(expression, cells, tokens)
+    environment = Environment(x=cells.x, reduce=found.__getitem__)
+    return float(evaluate(expression, IntervalOperations(), environment).abs_upper().max())
+
+
 def _over_tokens(kind: str, mean: Interval, tokens: Tokens) -> Interval:
     if kind == "sum":
         return mean * Interval(float(tokens.minimum), float(tokens.maximum))
@@ -50,7 +57,7 @@ def _over_tokens(kind: str, mean: Interval, tokens: Tokens) -> Interval:
     return mean
 
 
-def _culprit(expression: Node, environment: Environment[Interval], cells: Cells) -> DomainError:
+def _culprit(expression: Node, environment: Environment[Interval], cells: Cells) -> UndefinedError:
     """The first sub-expression that may be undefined, and where its argument lies."""
     for part in postorder(expression, into_reductions=False):
         value = evaluate(part, IntervalOperations(), environment)
@@ -62,8 +69,8 @@ def _culprit(expression: Node, environment: Environment[Interval], cells: Cells)
             at = evaluate(argument, IntervalOperations(), environment)
             where = (float(at.lo.min()), float(at.hi.max()))
             what = f"{to_source(argument)} lies in [{where[0]:.4g}, {where[1]:.4g}]; {_advice(argument)}"
-            return DomainError(f"{source} may leave its domain on the box {cells.box}: {what}", source, where)
-        return DomainError(f"{source} may leave its domain on the box {cells.box}", source, where)
+            return UndefinedError(f"{source} may leave its domain on the box {cells.box}: {what}", source, where)
+        return UndefinedError(f"{source} may leave its domain on the box {cells.box}", source, where)
     raise AssertionError("an undefined expression has an undefined part")
 
 
