@@ -127,3 +127,26 @@ def test_the_network_and_its_kernels_agree() -> None:
     assert torch.equal(NetworkOperations(v.dtype, v.device).unary("sqrt", v)[:3], wanted[:3])
     for got in (NetworkOperations(v.dtype, v.device).unary("sqrt", v), run([v], v[:0], [code], [0], [0])[-1]):
         torch.testing.assert_close(got, wanted, rtol=0, atol=0, equal_nan=True)
+
+
+@pytest.mark.parametrize(
+    ("source", "d"),
+    [
+        ("sum(exp(dot(x,y)/(norm(x)*norm(y)))*y)/sum(exp(dot(x,y)/(norm(x)*norm(y))))", 2),
+        ("mean(1/(1 + norm(x + y)**3))", 2),
+        ("mean(exp(-abs(x + y)))", 1),
+        ("mean(exp(-abs(-1 - x*y)))", 1),
+        ("mean(norm(x*y + 1))", 1),
+    ],
+)
+def test_norms_away_from_zero_are_analytic(source: str, d: int, tmp_path: Path) -> None:
+    c = sumformer.construct(source, 1e-2, d=d, box="0.3:1")
+    assert c.certificate.route == "sums"
+    c.save(tmp_path)
+    assert check(tmp_path).verified
+
+
+@pytest.mark.parametrize("source", ["mean(exp(-abs(x - y)))", "mean(norm(x - y))", "mean(abs(x + y - 1)*x*y)"])
+def test_norms_that_reach_zero_are_not(source: str) -> None:
+    with pytest.raises(RefusedError, match="analytic"):
+        sumformer.construct(source, 1e-2, d=1)

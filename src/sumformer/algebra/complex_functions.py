@@ -1,7 +1,7 @@
 """Elementary functions of complex rectangles; each is the real function on entries that are exactly real.
 
-Undefined where a rectangle may hold a pole (tanh, sigmoid), meets the cut (−∞, 0] (log, sqrt), or where the function
-is not analytic at all (abs, min, max of arguments that are not real).
+Undefined where a rectangle may hold a pole (tanh, sigmoid), meets the cut (−∞, 0] (log, sqrt) or the imaginary axis
+(abs), or where the function is not analytic at all (min, max of arguments that are not real).
 """
 
 from __future__ import annotations
@@ -55,8 +55,18 @@ def sqrt(z: ComplexInterval) -> ComplexInterval:
 
 
 def absolute(z: ComplexInterval) -> ComplexInterval:
-    """|x| of a real entry; not analytic elsewhere, hence undefined."""
-    return only_real(abs(z.re), z.is_real)
+    """|x| of a real entry; its continuation z right and −z left of the imaginary axis, undefined where both may be."""
+    left, right = z.re.hi < 0, z.re.lo > 0
+    turned = select(left, -z, z)
+    return branch(
+        z.is_real,
+        lambda: ComplexInterval.from_real(abs(z.re)),
+        lambda: ComplexInterval(_sealed(turned.re, left | right), _sealed(turned.im, left | right)),
+    )
+
+
+def _sealed(value: Interval, where: BoolArray) -> Interval:
+    return Interval.sealed(value.lo, value.hi, value.defined & where)
 
 
 def minimum(a: ComplexInterval, b: ComplexInterval) -> ComplexInterval:

@@ -118,9 +118,13 @@ class ComplexIntervalOperations:
         return self.total(a.square())
 
     def norm(self, a: ComplexInterval) -> ComplexInterval:
-        """√Σ x_c² of real entries; undefined where one is not exactly real."""
+        """√Σ x_c² of real entries, and its continuation √Σ z_c² off the cut."""
         is_real = np.asarray(a.is_real.all(axis=-1, keepdims=True))
-        return complex_functions.only_real(IntervalOperations().norm(a.re), is_real)
+        return complex_interval.branch(
+            is_real,
+            lambda: ComplexInterval.from_real(IntervalOperations().norm(a.re)),
+            lambda: complex_functions.absolute(a) if a.shape[-1] == 1 else complex_functions.sqrt(self.norm2(a)),
+        )
 
     def total(self, a: ComplexInterval) -> ComplexInterval:
         return a.sum()[..., None]

@@ -85,8 +85,10 @@ class RectangleOperations:
         return out
 
     def norm(self, values: list[Rectangle]) -> Rectangle:
-        self.bad[:] = True
-        return values[0]
+        """√Σ z_c², which is ‖v‖ for real v ≠ 0."""
+        if len(values) == 1:
+            return self.function("abs", values[0])
+        return self.function("sqrt", self.total([self.power(v, 2) for v in values]))
 
     def extremum(self, op: str, a: Rectangle, b: Rectangle) -> Rectangle:
         self.bad[:] = True
@@ -112,7 +114,11 @@ class RectangleOperations:
                 return rectangle(turned.re, turned.im, Interval(np.zeros(np.shape(most)), most))
             case "sqrt" | "log":
                 return self._cut(fn, v)
-        self.bad[:] = True  # abs
+            case "abs":  # z right and −z left of the imaginary axis, which is |z| for real z
+                left = v.re.hi < 0
+                self.bad = self.bad | ~(left | (v.re.lo > 0))
+                return _pick(left, self.neg(v), v)
+        self.bad[:] = True
         return v
 
     def _sigmoid(self, v: Rectangle) -> Rectangle:
