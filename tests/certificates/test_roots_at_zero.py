@@ -150,3 +150,10 @@ def test_norms_away_from_zero_are_analytic(source: str, d: int, tmp_path: Path) 
 def test_norms_that_reach_zero_are_not(source: str) -> None:
     with pytest.raises(RefusedError, match="analytic"):
         sumformer.construct(source, 1e-2, d=1)
+
+
+@pytest.mark.parametrize("scale", ["1e78", "1e100", "1e-100"])
+def test_norms_whose_squares_squared_leave_float64(scale: str, tmp_path: Path) -> None:
+    c = sumformer.construct(f"mean(norm(cat(x, y)))/{scale}", 1e-2, box=f"{scale}:{2 * float(scale):g}")
+    c.save(tmp_path)
+    assert check(tmp_path).verified

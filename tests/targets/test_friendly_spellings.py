@@ -7,6 +7,7 @@ import sys
 from fractions import Fraction
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
@@ -45,10 +46,17 @@ def test_even_powers_of_norms_are_polynomials() -> None:
     assert sumformer.construct("mean(exp(-norm(x-y)**2))", 1e-2, d=2).certificate.route == "sums"
 
 
-@pytest.mark.parametrize("exponent", [1 / 3, float("nan"), "2", Fraction(1, 3), None])
-def test_other_exponents_are_refused(exponent: object) -> None:
+@pytest.mark.parametrize("exponent", [1 / 3, float("nan"), "2", Fraction(1, 3), None, True])
+@pytest.mark.parametrize("source", ["x", "abs(x)", "norm2(x)", "norm(x)"])
+def test_other_exponents_are_refused(source: str, exponent: object) -> None:
     with pytest.raises(TargetError, match="expon"):
-        parse("x", 1) ** exponent  # type: ignore[operator]
+        parse(source, 1) ** exponent  # type: ignore[operator]
+
+
+def test_exponents_of_numpy() -> None:
+    x = parse("x", 1)
+    assert x ** np.float64(1.5) == parse("sqrt(x)**3", 1)
+    assert x ** np.int64(2) == x**2
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from decimal import Decimal
 from fractions import Fraction
+from operator import index
 
 from sumformer.errors import TargetError
 from sumformer.targets.node import BinaryOp, Node, Scalar
@@ -53,9 +54,9 @@ def negate(arg: Node) -> Node:
 
 def raise_to(arg: Node, exponent: int | float | Fraction) -> Node:
     """arg^k, carried out on a constant; k may be half an integer."""
-    if not isinstance(exponent, int):
+    if type(exponent) is not int:
         arg, exponent = _root(arg, exponent)
-    even = not isinstance(exponent, bool) and exponent % 2 == 0
+    even = exponent % 2 == 0
     match arg:
         case Norm(v) if even:
             return raise_to(Norm2(v), exponent // 2)
@@ -72,8 +73,10 @@ def raise_to(arg: Node, exponent: int | float | Fraction) -> Node:
 
 def _root(arg: Node, exponent: float | Fraction) -> tuple[Node, int]:
     """(√arg, k) with exponent k/2, or (arg, k) for an integer k that is not written as one."""
+    if hasattr(exponent, "__index__") and not isinstance(exponent, bool):
+        return arg, index(exponent)
     if isinstance(exponent, Fraction) or (isinstance(exponent, float) and math.isfinite(exponent)):
-        k = Fraction(repr(exponent)) if isinstance(exponent, float) else exponent
+        k = Fraction(repr(float(exponent))) if isinstance(exponent, float) else exponent
         if k.denominator == 1:
             return arg, int(k)
         if k.denominator == 2:

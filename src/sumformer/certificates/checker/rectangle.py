@@ -28,8 +28,9 @@ class Rectangle:
 
 
 def rectangle(re: Interval, im: Interval, modulus: Interval | None = None) -> Rectangle:
-    """With the modulus of the rectangle, cut down to the one known otherwise."""
-    size = _REAL.norm([re, im])
+    """With the modulus of the rectangle, cut down to the one known otherwise; squares may overflow or underflow."""
+    size, sides = _REAL.norm([re, im]), _REAL.add(*(Interval(v.mignitude, v.magnitude) for v in (re, im)))
+    size = Interval(np.maximum(size.lo, np.maximum(re.mignitude, im.mignitude)), np.minimum(size.hi, sides.hi))
     if modulus is not None:
         size = Interval(np.maximum(size.lo, modulus.lo), np.minimum(size.hi, modulus.hi))
     return Rectangle(re, im, size)
