@@ -66,6 +66,7 @@ def absolute(z: ComplexInterval) -> ComplexInterval:
 
 
 def _sealed(value: Interval, where: BoolArray) -> Interval:
+    """The value, undefined elsewhere."""
     return Interval.sealed(value.lo, value.hi, value.defined & where)
 
 
@@ -79,7 +80,7 @@ def maximum(a: ComplexInterval, b: ComplexInterval) -> ComplexInterval:
 
 def only_real(value: Interval, is_real: BoolArray) -> ComplexInterval:
     """The real value, undefined where an argument was not exactly real."""
-    return ComplexInterval.from_real(Interval.sealed(value.lo, value.hi, value.defined & is_real))
+    return ComplexInterval.from_real(_sealed(value, is_real))
 
 
 UNARY: Final[Mapping[str, Callable[[ComplexInterval], ComplexInterval]]] = {

@@ -184,7 +184,7 @@ class _Direct(Values):
     def finish(self) -> None:
         """What the part has in a row of `partial`: the sums of high and of a over the lanes, added."""
         self.say("FINISH:", "bar.warp.sync 0xffffffff")
-        padded = -(-self.size // LANES) * LANES
+        padded = direct_width(self.cover)
         self.say(f"mad.lo.u32 i, cta, {len(self.parts)}, part", f"mul.wide.u32 place, i, {8 * padded}")
         self.say(f"add.u64 p, place, {PARTIAL}", "mul.wide.u32 place, tid, 8", "add.u64 p, p, place")
         self.add_lanes("HIGH", "st.global.f64 [p+0], total0")
@@ -195,7 +195,7 @@ class _Direct(Values):
 
     def add_lanes(self, label: str, *last: str) -> None:
         """Lane i adds sum i, i + 32, …: eight of the lanes' numbers in an order that keeps the banks apart."""
-        padded = -(-self.size // LANES) * LANES
+        padded = direct_width(self.cover)
         self.say("mov.u32 first, 0", f"{label}:", "add.u32 f, tid, first", f"min.u32 f, f, {self.size - 1}")
         self.say("mov.u32 i, store", "shr.u32 j, f, 2", f"mad.lo.u32 i, j, {_GROUP}, i")
         self.say("and.b32 j, j, 7", "shl.b32 j, j, 4", "and.b32 f, f, 3", "mad.lo.u32 i, f, 4, i")
