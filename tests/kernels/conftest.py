@@ -30,7 +30,11 @@ def interpreted(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         monkeypatch.setattr(module, "_interpreted", True)
     for name, size in (("_ROWS", 4), ("_COLS", 16), ("_PROGRAMS", 4), ("_TILE", 16), ("_DEPTH", 16)):
         monkeypatch.setattr(products, name, size)
-    for name, sizes in (("_SMALL", (16, 8, 8, 1, 1)), ("_LARGE", (16, 8, 8, 1, 1)), ("_ROWS", 16), ("_INNER", 32)):
+    for name, sizes in (
+        ("SHAPES", {short_mix.MOST: (16, 8, 8, 8, 16, 1, 1)}),
+        ("_ROWS", 16),
+        ("_INNER", 32),
+    ):
         monkeypatch.setattr(short_mix, name, sizes)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # the interpreter's own, of NumPy

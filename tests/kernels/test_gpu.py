@@ -64,11 +64,11 @@ def test_values_and_gradients(dtype, recompute, activation):
 @pytest.mark.parametrize(("batch", "n"), [(1, 1), (1, 77), (2, 128), (1, 256), (3, 300), (1, 1024)])
 @pytest.mark.parametrize("masked", [False, True])
 def test_few_tokens(batch, n, masked):
-    """Three launches forward; the weights' gradients have another path than those of many tokens."""
+    """One launch forward; the weights' gradients have another path than those of many tokens."""
     net, exact = layers(256, torch.float16 if n == 77 else torch.bfloat16, mean=n != 256)
     x = torch.randn(batch, n, 256, device="cuda", dtype=net.phi.weight.dtype)
     mask = torch.rand(batch, n, device="cuda") > 0.6 if masked and n > 1 else None
-    assert short_mix.applies(x[0], net.phi.weight, net.from_token.weight, Layout(1, n, n))
+    assert short_mix.applies(x[0], net.phi.weight, net.from_token.weight, net.out.weight, Layout(1, n, n))
     if mask is not None:
         x[mask] = float("nan")
     compare(net, exact, x, key_padding_mask=mask)
@@ -82,11 +82,11 @@ def test_widths_that_fill_no_tile(d):
 
 
 def test_nothing_is_compiled_for_a_new_length():
-    from sumformer.kernels import columns_triton, pass_triton, product_triton
+    from sumformer.kernels import columns_triton, layer_triton, pass_triton, product_triton
 
     net, _ = layers(256, torch.bfloat16)
-    kernels = [columns_triton.mix_columns, columns_triton.pull_columns, columns_triton.spread_columns]
-    kernels += [product_triton.short_products, product_triton.long_sums, pass_triton.activation_pass]
+    kernels = [columns_triton.shift_columns, columns_triton.pull_columns, columns_triton.spread_columns]
+    kernels += [layer_triton.layer, product_triton.long_sums, product_triton.long_hidden, pass_triton.activation_pass]
     kernels += [pass_triton.sum_tiles]
 
     def compiled(*lengths: int) -> int:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import pytest
 import torch
 
 from sumformer.kernels import launch as module
 from sumformer.kernels.launch import launch
+
+CUDA = torch.device("cuda", 0)
 
 
 @dataclass(frozen=True)
@@ -17,7 +19,7 @@ class Pointer:
 
     place: int = 4096
     dtype: torch.dtype = torch.bfloat16
-    device: str = "cuda:0"
+    device: torch.device = CUDA
     is_cuda: bool = True
 
     def data_ptr(self) -> int:
@@ -37,18 +39,45 @@ class Kernel:
         self.params = [Parameter(False), Parameter(False), Parameter(not compiled_for_lengths), Parameter(False)]
 
     def __getitem__(self, grid):
-        def run(*arguments, **options):
-            if len(grid) == 2:
-                self.found += 1
-            self.ran.append((grid[:2], arguments))
-            return self
+        def find(*arguments, **options):
+            self.found += 1
+            self.ran.append((grid, arguments))
+            return Compiled(self)
 
-        return run
+        return find
+
+
+class Compiled:
+    """What Triton hands out, and what is called of it."""
+
+    function, packed_metadata = "function", "metadata"
+
+    def __init__(self, kernel: Kernel) -> None:
+        self.kernel = kernel
+
+    def run(self, x, y, z, *rest):
+        assert z == 1
+        assert rest[:6] == ("stream of 0", "function", "metadata", None, None, None)
+        self.kernel.ran.append(((x, y), rest[6:]))
+
+
+class Chain:
+    def __init__(self, *calls) -> None:
+        self.calls = list(calls)
+
+
+@dataclass
+class Runtime:
+    launch_enter_hook: object = None
+    launch_exit_hook: object = field(default_factory=Chain)
 
 
 @pytest.fixture
 def kernel(monkeypatch):
     monkeypatch.setattr(module, "_compiled", {})
+    monkeypatch.setattr(module, "current_stream", lambda device: f"stream of {device.index}")
+    runtime = Runtime()
+    monkeypatch.setattr(module, "_runtime", lambda: runtime)
     return Kernel()
 
 
@@ -61,7 +90,7 @@ def test_lengths_places_and_grids_share_it(kernel):
     go(kernel, Pointer(place=32), 7, grid=(9, 2))
     assert kernel.found == 1
     assert [grid for grid, _ in kernel.ran] == [(3, 1), (9, 2)]
-    assert kernel.ran[1][1] == (Pointer(32), Pointer(32), 7, 16, 1)
+    assert kernel.ran[1][1] == (32, 32, 7, 16, 1)
 
 
 @pytest.mark.parametrize(
@@ -71,9 +100,9 @@ def test_lengths_places_and_grids_share_it(kernel):
         {"constant": 2},
         {"warps": 8},
         {"pointer": replace(Pointer(), dtype=torch.float16)},
-        {"pointer": replace(Pointer(), device="cuda:1")},
+        {"pointer": replace(Pointer(), device=torch.device("cuda", 1))},
         {"pointer": replace(Pointer(), place=4098)},
-        {"pointer": replace(Pointer(), is_cuda=False, device="cpu")},
+        {"pointer": replace(Pointer(), is_cuda=False, device=torch.device("cpu"))},
         {"length": 2**31},
     ],
 )
@@ -105,12 +134,45 @@ def test_the_dtypes_of_all_tensors_count(kernel):
     assert kernel.found == 2
 
 
-def test_descriptors_come_first_each_time(kernel):
+def described(kernel, *dtypes):
+    """Launches with a descriptor of a tensor of each dtype; what stood in its place each time."""
     kernel.params.insert(0, Parameter(False))
-    for _ in range(2):
-        launch(kernel, (1, 1), (Pointer(), Pointer()), (5,), (16,), (1,), ("descriptor",))
+    for dtype in dtypes:
+        launch(kernel, (1, 1), (Pointer(), Pointer()), (5,), (16,), (1,), ((torch.zeros(4, 8, dtype=dtype), [2, 8]),))
+    return [arguments[0] for _, arguments in kernel.ran]
+
+
+def test_descriptors_come_first_each_time(kernel, monkeypatch):
+    monkeypatch.setattr(module, "_descriptor", lambda tensor, block: (tuple(tensor.shape), block))
+    first, second = described(kernel, torch.bfloat16, torch.bfloat16)
     assert kernel.found == 1
-    assert [arguments for _, arguments in kernel.ran] == [("descriptor", Pointer(), Pointer(), 5, 16, 1)] * 2
+    assert first == ((4, 8), [2, 8])
+    assert (tuple(second.shape), second.strides, second.padding) == ((4, 8), (8, 1), "zero")
+    assert second.base.shape == (4, 8)
+    assert kernel.ran[1][1][1:] == (4096, 4096, 5, 16, 1)
+
+
+def test_their_dtype_counts_too(kernel, monkeypatch):
+    monkeypatch.setattr(module, "_descriptor", lambda *_: None)
+    described(kernel, torch.bfloat16, torch.float16)
+    assert kernel.found == 2
+
+
+@pytest.mark.parametrize("hook", ["launch_enter_hook", "launch_exit_hook"])
+@pytest.mark.parametrize("looks", [print, Chain(print)])
+def test_what_looks_on_sees_every_launch(kernel, hook, looks):
+    go(kernel)
+    setattr(module._runtime(), hook, looks)
+    go(kernel)
+    assert kernel.found == 2
+    setattr(module._runtime(), hook, Chain())
+    go(kernel)
+    assert kernel.found == 2
+
+
+def test_the_hooks_of_triton_are_empty_chains_or_none(interpreted):
+    assert not module._calls(module._runtime().launch_enter_hook)
+    assert not module._calls(module._runtime().launch_exit_hook)
 
 
 def test_a_kernel_that_is_compiled_for_its_lengths_is_refused(kernel):

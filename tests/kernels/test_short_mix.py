@@ -33,7 +33,7 @@ def found(tensors: list[Tensor], keep: Tensor | None, activation: str, mean: boo
 def compare(batch: int, n: int, dtype: torch.dtype, masked: bool, activation: str, mean: bool) -> None:
     tensors = leaves(batch, n, dtype)
     keep = torch.rand(batch, n, generator=torch.Generator().manual_seed(3)) > 0.4 if masked else None
-    assert short_mix.applies(tensors[0].flatten(0, 1), tensors[1], tensors[3], Layout(batch, n, batch * n))
+    assert short_mix.applies(tensors[0].flatten(0, 1), *(tensors[i] for i in (1, 3, 6)), Layout(batch, n, batch * n))
     got = found(tensors, keep, activation, mean)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(products, "_interpreted", False)
@@ -62,12 +62,13 @@ def test_activations_and_dtypes(activation, dtype):
 @pytest.mark.usefixtures("interpreted")
 def test_where_it_applies():
     x, w_phi, w_x = torch.randn(40, D), torch.randn(LATENT, D), torch.randn(D, D)
-    assert short_mix.applies(x, w_phi, w_x, Layout(1, 40, 40))
-    assert not short_mix.applies(x, w_phi, w_x, Layout(20, 2, 40))
-    assert not short_mix.applies(x, w_phi[:39], w_x, Layout(1, 40, 40))
-    assert not short_mix.applies(x, w_phi, w_x, Layout(1, 40, 40, torch.tensor([0, 40])))
-    assert not short_mix.applies(torch.randn(2000, D), w_phi, w_x, Layout(1, 2000, 2000))
-    assert not short_mix.applies(x.double(), w_phi.double(), w_x.double(), Layout(1, 40, 40))
+    assert short_mix.applies(x, w_phi, w_x, w_x, Layout(1, 40, 40))
+    assert not short_mix.applies(x, w_phi, w_x, w_x, Layout(20, 2, 40))
+    assert not short_mix.applies(x, w_phi[:39], w_x, w_x, Layout(1, 40, 40))
+    assert not short_mix.applies(x, w_phi, w_x, w_x[:15], Layout(1, 40, 40))
+    assert not short_mix.applies(x, w_phi, w_x, w_x, Layout(1, 40, 40, torch.tensor([0, 40])))
+    assert not short_mix.applies(torch.randn(5000, D), w_phi, w_x, w_x, Layout(1, 5000, 5000))
+    assert not short_mix.applies(*(t.double() for t in (x, w_phi, w_x, w_x)), Layout(1, 40, 40))
 
 
 @pytest.mark.usefixtures("interpreted")

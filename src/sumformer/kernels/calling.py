@@ -27,7 +27,9 @@ def on_its_device(function: F) -> F:
 
     @wraps(function)
     def run(x: Tensor, *rest: Any) -> Any:
-        with on_device(x):
+        if not x.is_cuda or x.device.index == torch.cuda.current_device():
+            return function(x, *rest)
+        with torch.cuda.device(x.device):
             return function(x, *rest)
 
     return cast("F", run)

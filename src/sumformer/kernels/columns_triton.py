@@ -1,6 +1,6 @@
 """The mixing layer's steps between its products, for few tokens: a program has COLS columns and all of their rows.
 
-mix_columns      Σ = the sum of the tiles' rows,  shift = W_s Σ + b,  h = σ(g + shift)
+shift_columns    shift = W_s Σ + b;   within `layer_triton` also Σ, the sum of the tiles' rows, and h = σ(g + shift)
 pull_columns     a = y · σ′(g + shift),  reached = Σ_i a_i;   and, beside it, Σ_i dy_i
 spread_columns   scale = W_sᵀ reached,  p = σ′(z + b_φ) · scale,  ∂b_φ = Σ_i p_i,  ∂W_s = Σ_s reached_s Σ_sᵀ
 
@@ -34,35 +34,27 @@ def share(keep, sequence, length, MEAN: tl.constexpr, MASKED: tl.constexpr, ROWS
     return 1.0 / count
 
 
-@triton.jit(do_not_specialize=LENGTHS)
-def mix_columns(
-    partial,
-    w_s,
-    b_x,
-    g,
-    h,
-    keep,
-    total,
-    shift,
-    sequences,
-    length,
-    tiles_per_sequence,
-    latent,
-    width,
-    ACT: tl.constexpr,
-    FAST: tl.constexpr,
-    MEAN: tl.constexpr,
-    MASKED: tl.constexpr,
-    HIDDEN: tl.constexpr,
-    COLS: tl.constexpr,
-    ROWS: tl.constexpr,
-    TILES: tl.constexpr,
-    INNER: tl.constexpr,
-):
-    cols = tl.program_id(0) * COLS + tl.arange(0, COLS)
+@triton.jit
+def strip_of(g, sequence, start, length, cols, width, ROWS: tl.constexpr):
+    """ROWS rows of g, in a few columns; 0 behind the sequence's end."""
+    rows = start + tl.arange(0, ROWS)
+    inside = (rows < length)[:, None] & (cols < width)[None, :]
+    return tl.load(g + (sequence * length + rows)[:, None] * width + cols[None, :], mask=inside, other=0.0)
+
+
+@triton.jit
+def mix_strip(
+    strip, partial, w_s, b_x, g, h, keep, total, shift, sequences, length, tiles_per_sequence, latent, width,
+    ACT: tl.constexpr, FAST: tl.constexpr, MEAN: tl.constexpr, MASKED: tl.constexpr, HIDDEN: tl.constexpr,
+    COLS: tl.constexpr, ROWS: tl.constexpr, TILES: tl.constexpr, INNER: tl.constexpr,
+):  # fmt: skip
+    """COLS columns of the shift and, where HIDDEN, of h, whose g is asked for ahead; Σ by the first strip."""
+    cols = strip * COLS + tl.arange(0, COLS)
     narrow = cols < width
     bias = tl.load(b_x + cols, mask=narrow, other=0.0).to(tl.float32)
     for sequence in range(sequences):
+        if HIDDEN:
+            ahead = strip_of(g, sequence, 0, length, cols, width, ROWS)
         factor = share(keep, sequence, length, MEAN, MASKED, ROWS)
         added = bias
         for start in range(0, latent, INNER):
@@ -79,17 +71,29 @@ def mix_columns(
                 rows = sequence * tiles_per_sequence + tiles
                 acc += tl.load(partial + rows[:, None] * latent + inner[None, :], mask=there, other=0.0)
             sums = tl.sum(acc, axis=0) * factor
-            if tl.program_id(0) == 0:
+            if HIDDEN and strip == 0:
                 tl.store(total + sequence * latent + inner, sums, mask=inner < latent)
             added += tl.sum(w.to(tl.float32) * sums[None, :], axis=1)
         tl.store(shift + sequence * width + cols, added, mask=narrow)
         if HIDDEN:
             for start in range(0, length, ROWS):
+                z = ahead.to(tl.float32) + added[None, :]
+                ahead = strip_of(g, sequence, start + ROWS, length, cols, width, ROWS)
                 rows = start + tl.arange(0, ROWS)
-                inside = (rows < length)[:, None] & narrow[None, :]
                 place = (sequence * length + rows)[:, None] * width + cols[None, :]
-                z = tl.load(g + place, mask=inside, other=0.0).to(tl.float32) + added[None, :]
+                inside = (rows < length)[:, None] & narrow[None, :]
                 tl.store(h + place, value(z, ACT, FAST).to(h.dtype.element_ty), mask=inside)
+
+
+@triton.jit(do_not_specialize=["sequences"])
+def shift_columns(
+    total, w_s, b_x, shift, sequences, latent, width, COLS: tl.constexpr, ROWS: tl.constexpr, INNER: tl.constexpr
+):
+    """W_s Σ + b."""
+    mix_strip(
+        tl.program_id(0), total, w_s, b_x, total, total, total, total, shift, sequences, 1, 1, latent, width,
+        0, False, False, False, False, COLS, ROWS, 1, INNER,
+    )  # fmt: skip
 
 
 @triton.jit(do_not_specialize=LENGTHS)

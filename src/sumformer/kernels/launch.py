@@ -2,17 +2,29 @@
 
 The key holds the kernel, its device, the constants, the dtypes and `shapes`, the integers Triton may specialise on;
 `lengths` must be arguments that it does not (`do_not_specialize`), but for those that take 64 bits. Pointers that are
-not aligned go Triton's way.
+not aligned go Triton's way; so does everything while a profiler of Triton's looks on.
 """
 
 from __future__ import annotations
 
+from functools import reduce
+from operator import or_
 from typing import Any
 
+import torch
 from torch import Tensor
 
-_compiled: dict[tuple[Any, ...], tuple[Any, Any]] = {}
-_NONE = None, None
+_compiled: dict[tuple[Any, ...], tuple[Any, ...]] = {}
+
+
+class _Block:
+    """What a compiled kernel reads of a descriptor; Triton's own checks its numbers each time it is made."""
+
+    __slots__ = ("base", "shape", "strides")
+    padding = "zero"
+
+    def __init__(self, tensor: Tensor) -> None:
+        self.base, self.shape, self.strides = tensor, tensor.shape, tensor.stride()
 
 
 def launch(
@@ -22,25 +34,53 @@ def launch(
     lengths: tuple[float, ...],
     shapes: tuple[int, ...],
     constants: tuple[Any, ...],
-    descriptors: tuple[Any, ...] = (),
+    described: tuple[tuple[Tensor, list[int]], ...] = (),
     **options: int,
 ) -> None:
     """The arguments in the kernel's order: descriptors, tensors, lengths, shapes, constants; grid of two axes.
 
-    Descriptors are of the first tensor's dtype, with blocks that `constants` tell.
+    Descriptors are of tensors of one dtype, with blocks that `constants` tell.
     """
-    places = 0
-    for tensor in tensors:
-        places |= tensor.data_ptr()
-    dtypes = tuple([t.dtype for t in tensors])
-    key = (id(kernel), tensors[0].device, constants, shapes, dtypes, max(lengths) < 2**31, *options.values())
-    known, _ = _compiled.get(key, _NONE) if places % 16 == 0 else _NONE
+    places = [tensor.data_ptr() for tensor in tensors]
+    aligned = reduce(or_, places) % 16 == 0
+    dtypes = (described[0][0].dtype if described else None, *[t.dtype for t in tensors])
+    device = tensors[0].device
+    key = (id(kernel), device, constants, shapes, dtypes, max(lengths) < 2**31, *options.values())
+    known = _compiled.get(key) if aligned else None
     if known is not None:
-        known[(*grid, 1)](*descriptors, *tensors, *lengths, *shapes, *constants)
-        return
+        run, function, metadata, runtime, _ = known
+        if not (_calls(runtime.launch_enter_hook) or _calls(runtime.launch_exit_hook)):
+            # a tensor would be asked for its place, and the driver whose that is; a number is not
+            arguments = (*[_Block(t) for t, _ in described], *places, *lengths, *shapes, *constants)
+            run(*grid, 1, current_stream(device), function, metadata, None, None, None, *arguments)
+            return
+    descriptors = [_descriptor(*pair) for pair in described]
     found = kernel[grid](*descriptors, *tensors, *lengths, *shapes, *constants, **options)
-    if places % 16 == 0 and tensors[0].is_cuda:
+    if aligned and tensors[0].is_cuda:
         first = len(descriptors) + len(tensors)
         if not all(parameter.do_not_specialize for parameter in kernel.params[first : first + len(lengths)]):
             raise AssertionError(f"launch: {kernel} is compiled for its lengths")
-        _compiled[key] = found, kernel  # which keeps its id
+        _compiled[key] = found.run, found.function, found.packed_metadata, _runtime(), kernel  # which keeps its id
+
+
+def _descriptor(tensor: Tensor, block: list[int]) -> Any:
+    from triton.tools.tensor_descriptor import TensorDescriptor
+
+    return TensorDescriptor.from_tensor(tensor, block)
+
+
+def current_stream(device: torch.device) -> int:
+    """The driver's name for it."""
+    return torch._C._cuda_getCurrentRawStream(device.index)
+
+
+def _calls(hook: Any) -> Any:
+    """What a hook of Triton's calls: a chain of them, or one, or none."""
+    return getattr(hook, "calls", hook)
+
+
+def _runtime() -> Any:
+    """Where Triton keeps its hooks."""
+    from triton import knobs
+
+    return knobs.runtime

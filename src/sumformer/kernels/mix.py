@@ -15,7 +15,7 @@ from sumformer.kernels import short_mix
 from sumformer.kernels.calling import on_its_device
 from sumformer.kernels.layout import Layout, accumulation_dtype
 from sumformer.kernels.products import fused, half, hidden, in_one_kernel, pull, spread, sums
-from sumformer.kernels.together import compile_together
+from sumformer.kernels.together import compile_shapes, compile_together
 
 PIECE = 2**16
 
@@ -38,19 +38,19 @@ def forward(
     recompute: bool,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor | None, Tensor | None]:
     """y (batch, n, d), Σ (sequences, d'), W_s Σ + b (sequences, d) and, where they are kept, g and h (rows, d)."""
-    x, w_phi, b_phi, w_x, b_x, w_s = (t.contiguous() for t in (x, w_phi, b_phi, w_x, b_x, w_s))
+    x, w_phi, b_phi, w_x, b_x, w_s, w_o, b_o = (t.contiguous() for t in (x, w_phi, b_phi, w_x, b_x, w_s, w_o, b_o))
     keep = None if keep is None else keep.contiguous()
     layout, rows = Layout.of(x, cu_seqlens), x.flatten(0, 1)
     g = h = None
-    if not recompute and short_mix.applies(rows, w_phi, w_x, layout):
-        total, shift, g, h = short_mix.forward(
-            *(rows, w_phi, b_phi, w_x, b_x, w_s, keep, layout, activation, mean, save)
-        )
-        out = torch.addmm(b_o, h, w_o.t())
+    if not recompute and short_mix.applies(rows, w_phi, w_x, w_o, layout):
+        weights = (w_phi, b_phi, w_x, b_x, w_s, w_o, b_o)
+        compile_shapes(rows, weights, keep is not None, activation, mean)
+        out, total, shift, g, h = short_mix.forward(rows, *weights, keep, layout, activation, mean, save)
     else:
-        if in_one_kernel(rows, w_phi, layout):
+        tiled = in_one_kernel(rows, w_phi, layout)
+        if tiled:
             compile_together(rows, w_phi, b_phi, w_x, b_x, w_s, w_o, activation, save)
-        total = _mean_or_sum(rows, w_phi, b_phi, activation, layout, keep, mean)
+        total = _mean_or_sum(rows, w_phi, b_phi, activation, layout, keep, mean, tiled)
         shift = _shift(total, w_s, b_x)
         pieces = layout.pieces(PIECE if recompute else rows.shape[0])
         if len(pieces) == 1:  # a slice takes as long as a launch
@@ -90,7 +90,7 @@ def gradients(
     keep = None if keep is None else keep.contiguous()
     layout, rows, dy = Layout.of(x, cu_seqlens), x.flatten(0, 1), grad.flatten(0, 1).contiguous()
     flags = None if keep is None else keep.flatten()
-    if not recompute and short_mix.applies(rows, w_phi, w_x, layout, short_mix.MOST_BACKWARD):
+    if not recompute and short_mix.applies(rows, w_phi, w_x, w_o, layout, short_mix.MOST_BACKWARD):
         assert g is not None
         assert h is not None
         short = short_mix.backward(
@@ -117,7 +117,7 @@ def gradients(
         dw_o.add(dy[place].t(), h)
         db_o.more(summed)
     even = keep is None and layout.cu_seqlens is None
-    if _few(total, w_s):
+    if _few(layout.sequences, w_s):
         scale, db_x, dw_s = short_mix.reach(reached, total, w_s, b_x, layout.length if mean and even else 1)
     else:
         scale = linear(reached.to(dtype), w_s.t()).to(total.dtype)
@@ -149,14 +149,14 @@ def gradients(
     )
 
 
-def _few(total: Tensor, w_s: Tensor) -> bool:
+def _few(sequences: int, w_s: Tensor) -> bool:
     """So few sequences that W_s meets them in a kernel of its own."""
-    return fused(w_s) and half(w_s) and w_s.is_contiguous() and 0 < total.shape[0] <= 8
+    return 0 < sequences <= 8 and half(w_s) and w_s.is_contiguous() and fused(w_s)
 
 
 def _shift(total: Tensor, w_s: Tensor, b_x: Tensor) -> Tensor:
     """W_s Σ + b, (sequences, d), as wide as Σ."""
-    if _few(total, w_s):
+    if _few(total.shape[0], w_s):
         return short_mix.shift(total, w_s, b_x)
     return torch.addmm(b_x, total.to(w_s.dtype), w_s.t()).to(total.dtype)
 
@@ -169,9 +169,10 @@ def _mean_or_sum(
     layout: Layout,
     keep: Tensor | None,
     mean: bool,
+    tiled: bool,
 ) -> Tensor:
     """Σ_s, (sequences, d'); where W_φ x is written at all, then for PIECE tokens at a time, and φ(x) never."""
-    pieces = layout.pieces(layout.rows if in_one_kernel(rows, w, layout) else PIECE)
+    pieces = layout.pieces(layout.rows if tiled else PIECE)
     if len(pieces) == 1:
         equal = mean and keep is None and layout.cu_seqlens is None
         flags = None if keep is None else keep.flatten()

@@ -5,10 +5,10 @@ hidden    h_i   = σ(g_i + shift_s),  g_i = W x_i                 g comes back w
 pull      a_i   = (Wᵀ y_i) · σ′(g_i + shift_s),  Σ_{i in s} a_i and Σ_i y_i
 spread    p_i   = σ′(W x_i + b) · scale_s,  and Σ_{i in s} p_i   the gradient of `sums`
 
-`sums` is one kernel: product, σ, mask and column sum (`product_triton`). In the others the product is cuBLAS's and the
-rest one pass over it (`pass_triton`): their results are written in any case, and on an H200 one kernel for both was
-no faster (16,384 × 1024, bfloat16, in µs: 94 for `pull`, where the product takes 51 and the pass 45). Each step has a
-naive twin in torch: what runs without Triton, and what the kernels are tested against.
+`sums` and `hidden` are one kernel each, product and σ (`product_triton`). In the others the product is cuBLAS's and the
+rest one pass over it (`pass_triton`): on an H200 one kernel for both was no faster (16,384 × 1024, bfloat16, in µs: 94
+for `pull`, where the product takes 51 and the pass 45). Each step has a naive twin in torch: what runs without Triton,
+and what the kernels are tested against.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ _ROWS, _COLS, _STAGES = 16, 128, 3
 _PROGRAMS, _LONGEST = 2048, 512
 _TILE, _DEPTH = 128, 64
 """Rows and columns of a tile of the product, and how deep a step of it is."""
+_GROUP = 8
 _interpreted = False  # tests of the kernels on a CPU set this, together with TRITON_INTERPRET=1
 
 
@@ -44,10 +45,25 @@ def half(x: Tensor) -> bool:
 
 def in_one_kernel(x: Tensor, w: Tensor, layout: Layout) -> bool:
     """The product's tiles can be summed as they come: operands the accelerator can address, tiles mostly full."""
-    aligned = x.shape[1] * x.element_size() % 16 == 0 and x.data_ptr() % 16 == 0 and w.data_ptr() % 16 == 0
-    full = 4 * layout.tile_count(_TILE) * _TILE <= 5 * max(layout.rows, 4 * _TILE)
-    plain = x.is_contiguous() and w.is_contiguous() and layout.rows > 0
-    return fused(x) and (half(x) or _interpreted) and plain and aligned and full
+    if not (half(x) or _interpreted) or not (x.is_contiguous() and w.is_contiguous() and layout.rows > 0):
+        return False
+    aligned = x.shape[1] * x.element_size() % 16 == 0 and (x.data_ptr() | w.data_ptr()) % 16 == 0
+    return aligned and _full(layout, _TILE) and fused(x)
+
+
+def _full(layout: Layout, tile: int) -> bool:
+    return 4 * layout.tile_count(tile) * tile <= 5 * max(layout.rows, 4 * tile)
+
+
+def _whole(layout: Layout) -> bool:
+    """Every tile lies in one sequence, or ends with the last."""
+    return layout.sequences == 1 or (layout.cu_seqlens is None and layout.length % _TILE == 0)
+
+
+def _many(layout: Layout, width: int, device: torch.device) -> bool:
+    """Tiles of twice the size are mostly full and keep most multiprocessors busy."""
+    count = layout.tile_count(2 * _TILE) * ((width + _TILE - 1) // _TILE)
+    return 4 * count >= 3 * _multiprocessors(device) and _full(layout, 2 * _TILE)
 
 
 def sums(
@@ -59,30 +75,40 @@ def sums(
         return factor * layout.sums(features if keep is None else torch.where(keep.reshape(-1, 1), features, 0))
     if not in_one_kernel(x, w, layout):
         return _pass(0, linear(x, w), name, layout, b, keep=keep, sums=True, factor=factor)
-    from triton.tools.tensor_descriptor import TensorDescriptor
+    partial, per_sequence, ends = tile_sums(x, w, b, name, layout, keep)
+    return _total(partial, layout, per_sequence, ends, factor)
 
+
+def tile_sums(
+    x: Tensor, w: Tensor, b: Tensor, name: str, layout: Layout, keep: Tensor | None, large: bool | None = None
+) -> tuple[Tensor, int, Tensor]:
+    """(tiles, d') for what is `in_one_kernel`, the tiles of a sequence, and where those of a pack end.
+
+    `large`: tiles of twice the rows, else as the layout has it.
+    """
     from sumformer.kernels.product_triton import long_sums
 
-    width, packed = w.shape[0], layout.cu_seqlens is not None
-    count, per_sequence = layout.tile_count(_TILE), layout.tiles_per_sequence(_TILE)
-    table, ends = layout.tile_table(_TILE) if packed else (x, x)
+    width, packed, fast = w.shape[0], layout.cu_seqlens is not None, half(x)
+    large = _many(layout, width, x.device) if large is None else large
+    tile = 2 * _TILE if large else _TILE
+    count, per_sequence = layout.tile_count(tile), layout.tiles_per_sequence(tile)
+    table, ends = layout.tile_table(tile) if packed else (x, x)
     partial = x.new_empty(count, width, dtype=torch.float32)
-    programs = 2 * _multiprocessors(x.device)
     launch(
         long_sums,
-        (min(programs, count * ((width + _TILE - 1) // _TILE)), 1),
+        (min((1 if large else 2) * _multiprocessors(x.device), count * ((width + _TILE - 1) // _TILE)), 1),
         (b, x if keep is None else keep, partial, table),
         (layout.length, per_sequence, count),
         (width, x.shape[1]),
         (
-            *(activations.NAMES.index(name), half(x), keep is not None, packed, "tf32" if half(x) else "ieee"),
-            *(_TILE, _TILE, _DEPTH, 8),
+            *(activations.NAMES.index(name), fast, keep is not None, packed, "tf32" if fast else "ieee"),
+            *(tile, _TILE, _DEPTH, _GROUP),
         ),
-        tuple(TensorDescriptor.from_tensor(t, [_TILE, _DEPTH]) for t in (x, w)),
+        ((x, [tile, _DEPTH]), (w, [_TILE, _DEPTH])),
         num_stages=3,
-        num_warps=4,
+        num_warps=8 if large else 4,
     )
-    return _total(partial, layout, per_sequence, ends, factor)
+    return partial, per_sequence, ends
 
 
 def hidden(x: Tensor, w: Tensor, shift: Tensor, name: str, layout: Layout, save: bool) -> tuple[Tensor, Tensor | None]:
@@ -90,10 +116,48 @@ def hidden(x: Tensor, w: Tensor, shift: Tensor, name: str, layout: Layout, save:
     if not fused(x):
         g = linear(x, w)
         return activations.value(name, g + layout.to_rows(shift).to(x.dtype)), g if save else None
+    if _whole(layout) and w.shape[0] * x.element_size() % 16 == 0 and in_one_kernel(x, w, layout):
+        return hidden_tiles(x, w, shift, name, layout, save)
+    return hidden_by_pass(x, w, shift, name, layout, save)
+
+
+def hidden_by_pass(
+    x: Tensor, w: Tensor, shift: Tensor, name: str, layout: Layout, save: bool
+) -> tuple[Tensor, Tensor | None]:
+    """The same by cuBLAS and a pass."""
     g = linear(x, w)
     out = torch.empty_like(g) if save else g
     _pass(0, g, name, layout, shift, out=out)
     return out, g if save else None
+
+
+def hidden_tiles(
+    x: Tensor, w: Tensor, shift: Tensor, name: str, layout: Layout, save: bool, large: bool | None = None
+) -> tuple[Tensor, Tensor | None]:
+    """The same in one kernel; `large`: tiles of twice the columns, else as the layout has it."""
+    from sumformer.kernels.product_triton import long_hidden
+
+    width, fast = w.shape[0], half(x)
+    large = _many(layout, width, x.device) if large is None else large
+    columns = 2 * _TILE if large else _TILE
+    count = (layout.rows + _TILE - 1) // _TILE
+    h = x.new_empty(layout.rows, width)
+    g = torch.empty_like(h) if save else h
+    launch(
+        long_hidden,
+        (min((1 if large else 2) * _multiprocessors(x.device), count * ((width + columns - 1) // columns)), 1),
+        (shift,),
+        (count // layout.sequences, count),
+        (width, x.shape[1]),
+        (
+            *(activations.NAMES.index(name), fast, save, "tf32" if fast else "ieee"),
+            *(_TILE, columns, _DEPTH, _GROUP),
+        ),
+        ((x, [_TILE, _DEPTH]), (w, [columns, _DEPTH]), (h, [_TILE, columns // 2]), (g, [_TILE, columns // 2])),
+        num_stages=3,
+        num_warps=8 if large else 4,
+    )
+    return h, g if save else None
 
 
 def pull(

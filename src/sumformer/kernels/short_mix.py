@@ -1,6 +1,6 @@
 """The mixing layer over few tokens, where launches are what costs: as few of them as one sum allows.
 
-forward    Σ_tile σ(W_φ x + b_φ) and g = W_x x  |  Σ, shift = W_s Σ + b, h = σ(g + shift)  |  W_o h + b_o
+forward    one (`layer_triton`)
 backward   W_oᵀ dy, W_φ x  |  a, its sums, ∂b_o  |  scale, p, ∂b_φ, ∂b, ∂W_s  |  ∂x = W_xᵀ a + W_φᵀ p, ∂W_x, ∂W_φ, ∂W_o
 
 The twins are those of `products`. Nothing is tuned at run time; the shape of a tile follows from the number of rows.
@@ -12,25 +12,31 @@ import torch
 from torch import Tensor
 
 from sumformer.kernels import activations, products
+from sumformer.kernels.counters import counter
 from sumformer.kernels.launch import launch
 from sumformer.kernels.layout import Layout
 
-MOST, MOST_BACKWARD = 1024, 2048
-"""Rows; with more, cuBLAS's products and a pass over each are faster (measured on an H200)."""
-_SMALL, _LARGE = (64, 64, 128, 5, 4), (128, 128, 64, 4, 8)
-"""Rows, columns and depth of a tile, stages, warps: up to 256 rows, and beyond."""
-_COLS, _ROWS, _INNER = 8, 256, 1024
+MOST, MOST_BACKWARD = 4096, 2048
+"""Rows; with more, products of their own are faster (measured on an H200)."""
+SHAPES = {
+    512: (64, 64, 128, 64, 256, 5, 4),
+    2048: (128, 128, 64, 64, 1024, 4, 8),
+    MOST: (128, 256, 64, 128, 1024, 3, 8),
+}
+"""For up to so many rows: rows, columns and depth of a tile, rows of one of y and of a strip, stages, warps."""
+_COLS, _ROWS, _TILES, _INNER = 8, 256, 4, 1024
 
 
-def applies(x: Tensor, w_phi: Tensor, w_x: Tensor, layout: Layout, most: int = MOST) -> bool:
+def applies(x: Tensor, w_phi: Tensor, w_x: Tensor, w_o: Tensor, layout: Layout, most: int = MOST) -> bool:
     """Few rows in few sequences of equal length that fill their tiles, in half precision, widths that fill theirs."""
-    if layout.cu_seqlens is not None or not 0 < layout.rows <= most or not products.fused(x):
+    if layout.cu_seqlens is not None or not 0 < layout.rows <= most:
         return False
-    tile, columns, depth, _, _ = _shape(layout)
+    tile, columns, depth, *_ = _shape(layout.rows)
     full = layout.tile_count(tile) * tile <= 2 * max(layout.rows, tile)
-    divides = x.shape[1] % depth == 0 and w_phi.shape[0] % columns == 0 and w_x.shape[0] % columns == 0
-    plain = x.is_contiguous() and w_phi.is_contiguous() and w_x.is_contiguous()
-    return full and divides and plain and (products.half(x) or products._interpreted)
+    (latent, inner), (out_width, width) = w_phi.shape, w_o.shape
+    divides = inner % depth == 0 and width % depth == 0 and (latent | width | out_width) % columns == 0
+    plain = x.is_contiguous() and w_phi.is_contiguous() and w_x.is_contiguous() and w_o.is_contiguous()
+    return full and divides and plain and (products.half(x) or products._interpreted) and products.fused(x)
 
 
 def forward(
@@ -40,60 +46,60 @@ def forward(
     w_x: Tensor,
     b_x: Tensor,
     w_s: Tensor,
+    w_o: Tensor,
+    b_o: Tensor,
     keep: Tensor | None,
     layout: Layout,
     activation: str,
     mean: bool,
     save: bool,
-) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Σ and shift, float32, g and h; where it need not be kept, g is overwritten by h."""
-    from sumformer.kernels.columns_triton import mix_columns
-    from sumformer.kernels.product_triton import short_products
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+    """y, Σ and shift, float32, g and h; where it need not be kept, g is overwritten by h."""
+    from sumformer.kernels.layer_triton import layer
 
-    (rows, depth), latent, width = x.shape, w_phi.shape[0], w_x.shape[0]
-    tile, columns, step, stages, warps = _shape(layout)
+    (rows, depth), latent, (out_width, width) = x.shape, w_phi.shape[0], w_o.shape
+    tile, columns, step, last, strip, stages, warps = _shape(layout.rows)
     per_sequence, act, fast = layout.tiles_per_sequence(tile), activations.NAMES.index(activation), products.half(x)
-    flags, masked = (x, False) if keep is None else (keep, True)
-    partial = x.new_empty(layout.sequences * per_sequence, latent, dtype=torch.float32)
+    count = layout.sequences * per_sequence
+    partial = x.new_empty(count, latent, dtype=torch.float32)
     g = x.new_empty(rows, width)
-    launch(
-        short_products,
-        (partial.shape[0], (latent + width) // columns),
-        (x, w_phi, b_phi, w_x, g, flags, partial),
-        (rows, layout.length, per_sequence),
-        (latent, width, depth),
-        (act, fast, masked, "tf32" if fast else "ieee", tile, columns, step),
-        num_stages=stages,
-        num_warps=warps,
-    )
     h = torch.empty_like(g) if save else g
     total = partial.new_empty(layout.sequences, latent)
     added = partial.new_empty(layout.sequences, width)
+    y = x.new_empty(rows, out_width)
     launch(
-        mix_columns,
-        ((width + _COLS - 1) // _COLS, 1),
-        (partial, w_s, b_x, g, h, flags, total, added),
-        (layout.sequences, layout.length, per_sequence),
-        (latent, width),
-        (act, fast, mean, masked, True, _COLS, _ROWS, 4, _INNER),
-        num_warps=8,
+        layer,
+        (products._multiprocessors(x.device) if x.is_cuda else 1, 1),
+        (
+            *(x, w_phi, b_phi, w_x, b_x, w_s, w_o, b_o, x if keep is None else keep),
+            *(partial, g, h, total, added, y, counter(x.device)),
+        ),
+        (rows, layout.sequences, layout.length, per_sequence),
+        (latent, width, depth, out_width),
+        (
+            *(act, fast, mean, keep is not None, "tf32" if fast else "ieee"),
+            *(tile, columns, step, last, _COLS, strip, _TILES, _INNER),
+        ),
+        num_stages=stages,
+        num_warps=warps,
+        launch_cooperative_grid=True,
     )
-    return total, added, g, h
+    return y, total, added, g, h
 
 
 def shift(total: Tensor, w_s: Tensor, b_x: Tensor) -> Tensor:
     """W_s Σ + b for few sequences, (sequences, d) in float32."""
-    from sumformer.kernels.columns_triton import mix_columns
+    from sumformer.kernels.columns_triton import shift_columns
 
     (sequences, latent), width = total.shape, w_s.shape[0]
     added = total.new_empty(sequences, width)
     launch(
-        mix_columns,
+        shift_columns,
         ((width + _COLS - 1) // _COLS, 1),
-        (total, w_s, b_x, total, total, total, total, added),
-        (sequences, 1, 1),
+        (total, w_s, b_x, added),
+        (sequences,),
         (latent, width),
-        (0, False, False, False, False, _COLS, _ROWS, 1, _INNER),
+        (_COLS, _ROWS, _INNER),
         num_warps=8,
     )
     return added
@@ -167,5 +173,5 @@ def backward(
     return dx, p.t() @ x, db_phi, a.t() @ x, db_x, dw_s, dy.t() @ h, db_o
 
 
-def _shape(layout: Layout) -> tuple[int, int, int, int, int]:
-    return _SMALL if layout.rows <= 256 else _LARGE
+def _shape(rows: int) -> tuple[int, int, int, int, int, int, int]:
+    return next((shape for most, shape in SHAPES.items() if rows <= most), SHAPES[MOST])

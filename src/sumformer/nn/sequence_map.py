@@ -47,6 +47,8 @@ class SequenceMap(PretrainedModule, ABC):
         """The reading that was asked for; input checks come before."""
         if segments is not None:
             return self.packed_formula(x, segments, is_causal)
+        if keep is None and not is_causal:
+            return self.formula(x, None)
         x = zero_padding(x, keep)
         out = spread(self.causal_formula(compact(x, keep)), keep) if is_causal else self.formula(x, keep)
         return zero_padding(out, keep)

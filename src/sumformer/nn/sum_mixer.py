@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 
@@ -73,11 +75,12 @@ class SumMixer(FeatureSum, Layer):
 
     def _fused(self, x: Tensor) -> bool:
         """The operator applies: it has no dropout, reads the weights of plain layers, and knows no transforms."""
-        if (self.drop.training and self.drop.p) or transformed():
+        drop: Any = self._modules["drop"]
+        if (drop.training and drop.p) or transformed():
             return False
         if not self.recompute and not (x.is_cuda and self._dtype(x) in _HALF and runs_on(x)):
             return False
-        return all(map(_is_plain, (self.phi, self.from_token, self.from_sum, self.out)))
+        return all(map(_is_plain, self._parts()))
 
     def _dtype(self, x: Tensor) -> torch.dtype:
         """What autocast makes of it, which leaves float64 alone."""
@@ -85,9 +88,14 @@ class SumMixer(FeatureSum, Layer):
         cast = torch.is_autocast_enabled(kind) and x.dtype != torch.float64
         return torch.get_autocast_dtype(kind) if cast else x.dtype
 
+    def _parts(self) -> tuple[nn.Linear, ...]:
+        """Not by attributes, which a module looks for in three places: that is felt where tokens are few."""
+        parts: Any = self._modules
+        return parts["phi"], parts["from_token"], parts["from_sum"], parts["out"]
+
     def _mix(self, x: Tensor, keep: Tensor | None, cu_seqlens: Tensor | None) -> Tensor:
-        phi, token, out = self.phi, self.from_token, self.out
-        weights = (phi.weight, phi.bias, token.weight, token.bias, self.from_sum.weight, out.weight, out.bias)
+        phi, token, total, out = self._parts()
+        weights = (phi.weight, phi.bias, token.weight, token.bias, total.weight, out.weight, out.bias)
         dtype, save = self._dtype(x), torch.is_grad_enabled()
         tensors = [t if t.dtype == dtype else t.to(dtype) for t in (x.contiguous(), *weights)]
         return mixed(*tensors, keep, cu_seqlens, self.activation, self.mean, save, self.recompute)
