@@ -31,7 +31,7 @@ def interpreted(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     for name, size in (("_ROWS", 4), ("_COLS", 16), ("_PROGRAMS", 4), ("_TILE", 16), ("_DEPTH", 16)):
         monkeypatch.setattr(products, name, size)
     for name, sizes in (
-        ("SHAPES", {short_mix.MOST: (16, 8, 8, 8, 16, 1, 1)}),
+        ("SHAPES", {short_mix.MOST: (16, 8, 8, 8, 4, 16, 1, 1)}),
         ("_ROWS", 16),
         ("_INNER", 32),
     ):

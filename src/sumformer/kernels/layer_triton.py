@@ -61,13 +61,14 @@ def layer(
     BM: tl.constexpr,
     BN: tl.constexpr,
     BK: tl.constexpr,
-    LAST: tl.constexpr,
+    YM: tl.constexpr,
+    YN: tl.constexpr,
     COLS: tl.constexpr,
     ROWS: tl.constexpr,
     TILES: tl.constexpr,
     INNER: tl.constexpr,
 ):
-    """BN divides latent, width and out_width, BK divides depth and width; tiles of y have LAST rows."""
+    """BN divides latent, width and out_width, BK divides depth and width; a tile of y is (YM, YN), YN divides BN."""
     own = tl.program_id(0)
     programs = tl.num_programs(0)
     tiles = sequences * tiles_per_sequence
@@ -76,14 +77,13 @@ def layer(
         column = place // tiles
         first, end, _ = place_of(tile, x, length, tiles_per_sequence, BM, False)
         at = first + tl.arange(0, BM)
-        there = tl.minimum(at, rows - 1)
         if column < latent // BN:
             col = column * BN
-            z = product(w_phi, x, col + tl.arange(0, BN), there, depth, BK, PRECISION)
+            z = product(w_phi, x, col + tl.arange(0, BN), at, latent, end, depth, BK, PRECISION)
             tile_sums(z, partial + tile * latent, first, end, col, b_phi, keep, latent, ACT, FAST, MASKED, BM, BN)
         else:
             cols = (column - latent // BN) * BN + tl.arange(0, BN)
-            acc = product(x, w_x, there, cols, depth, BK, PRECISION)
+            acc = product(x, w_x, at, cols, end, width, depth, BK, PRECISION)
             tl.store(g + at[:, None] * width + cols[None, :], acc.to(g.dtype.element_ty), mask=(at < end)[:, None])
     meet(counter, programs)
     for strip in range(own, tl.cdiv(width, COLS), programs):
@@ -92,11 +92,11 @@ def layer(
             ACT, FAST, MEAN, MASKED, True, COLS, ROWS, TILES, INNER,
         )  # fmt: skip
     meet(counter, 2 * programs)
-    blocks = tl.cdiv(rows, LAST)
-    for place in range(own, blocks * (out_width // BN), programs):
-        at = (place % blocks) * LAST + tl.arange(0, LAST)
-        cols = (place // blocks) * BN + tl.arange(0, BN)
-        out = product(h, w_o, tl.minimum(at, rows - 1), cols, width, BK, PRECISION)
+    blocks = tl.cdiv(rows, YM)
+    for place in range(own, blocks * (out_width // YN), programs):
+        at = (place % blocks) * YM + tl.arange(0, YM)
+        cols = (place // blocks) * YN + tl.arange(0, YN)
+        out = product(h, w_o, at, cols, rows, out_width, width, BK, PRECISION)
         out += tl.load(b_o + cols).to(tl.float32)[None, :]
         tl.store(y + at[:, None] * out_width + cols[None, :], out.to(y.dtype.element_ty), mask=(at < rows)[:, None])
     if tl.atomic_add(counter, 1, sem="acq_rel") == 3 * programs - 1:

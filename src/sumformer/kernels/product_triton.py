@@ -122,14 +122,17 @@ def long_hidden(
 
 
 @triton.jit
-def product(x, w, rows, cols, depth, BK: tl.constexpr, PRECISION: tl.constexpr):
-    """x[rows] w[cols]ᵀ, depth a multiple of BK."""
+def product(x, w, rows, cols, height, breadth, depth, BK: tl.constexpr, PRECISION: tl.constexpr):
+    """x[rows] w[cols]ᵀ, 0 where a row is not below `height` or a column not below `breadth`; BK divides depth."""
     inner = tl.arange(0, BK)
     left = x + rows[:, None] * depth + inner[None, :]
     right = w + cols[None, :] * depth + inner[:, None]
+    above = (rows < height)[:, None]
+    before = (cols < breadth)[None, :]
     acc = tl.zeros((rows.shape[0], cols.shape[0]), dtype=tl.float32)
     for _ in range(0, depth, BK):
-        acc = tl.dot(tl.load(left), tl.load(right), acc, input_precision=PRECISION)
+        a = tl.load(left, mask=above, other=0.0)
+        acc = tl.dot(a, tl.load(right, mask=before, other=0.0), acc, input_precision=PRECISION)
         left += BK
         right += BK
     return acc

@@ -19,11 +19,12 @@ from sumformer.kernels.layout import Layout
 MOST, MOST_BACKWARD = 4096, 2048
 """Rows; with more, products of their own are faster (measured on an H200)."""
 SHAPES = {
-    512: (64, 64, 128, 64, 256, 5, 4),
-    2048: (128, 128, 64, 64, 1024, 4, 8),
-    MOST: (128, 256, 64, 128, 1024, 3, 8),
+    256: (64, 64, 128, 64, 32, 256, 5, 4),
+    512: (128, 64, 64, 64, 64, 512, 4, 8),
+    2048: (128, 128, 64, 64, 128, 1024, 4, 8),
+    MOST: (128, 256, 64, 128, 256, 1024, 3, 8),
 }
-"""For up to so many rows: rows, columns and depth of a tile, rows of one of y and of a strip, stages, warps."""
+"""For up to so many rows: rows, columns and depth of a tile, the first two for y, rows of a strip, stages, warps."""
 _COLS, _ROWS, _TILES, _INNER = 8, 256, 4, 1024
 
 
@@ -58,7 +59,7 @@ def forward(
     from sumformer.kernels.layer_triton import layer
 
     (rows, depth), latent, (out_width, width) = x.shape, w_phi.shape[0], w_o.shape
-    tile, columns, step, last, strip, stages, warps = _shape(layout.rows)
+    tile, columns, step, high, wide, strip, stages, warps = _shape(layout.rows)
     per_sequence, act, fast = layout.tiles_per_sequence(tile), activations.NAMES.index(activation), products.half(x)
     count = layout.sequences * per_sequence
     partial = x.new_empty(count, latent, dtype=torch.float32)
@@ -78,7 +79,7 @@ def forward(
         (latent, width, depth, out_width),
         (
             *(act, fast, mean, keep is not None, "tf32" if fast else "ieee"),
-            *(tile, columns, step, last, _COLS, strip, _TILES, _INNER),
+            *(tile, columns, step, high, wide, _COLS, strip, _TILES, _INNER),
         ),
         num_stages=stages,
         num_warps=warps,
@@ -173,5 +174,5 @@ def backward(
     return dx, p.t() @ x, db_phi, a.t() @ x, db_x, dw_s, dy.t() @ h, db_o
 
 
-def _shape(rows: int) -> tuple[int, int, int, int, int, int, int]:
+def _shape(rows: int) -> tuple[int, int, int, int, int, int, int, int]:
     return next((shape for most, shape in SHAPES.items() if rows <= most), SHAPES[MOST])

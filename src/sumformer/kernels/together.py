@@ -13,7 +13,6 @@ from sumformer.kernels.layout import Layout
 from sumformer.kernels.products import hidden_by_pass, hidden_tiles, pull, spread, sums, tile_sums
 from sumformer.kernels.side_by_side import side_by_side
 
-
 Weights = tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]
 """W_φ, b_φ, W_x, b_x, W_s, W_o, b_o."""
 
