@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+from time import sleep
+
 import pytest
 import torch
 
@@ -30,8 +33,21 @@ def test_a_stream_keeps_its_own(machine):
     assert first.shape == (1,)
     assert counters.counter(DEVICE) is first
     machine["stream"] = 8
-    assert counters.counter(DEVICE).data_ptr() != first.data_ptr()
-    assert counters.counter(torch.device("cuda", 1)).data_ptr() != first.data_ptr()
+    second = counters.counter(DEVICE)
+    assert second.data_ptr() != first.data_ptr()
+    assert counters.counter(torch.device("cuda", 1)).data_ptr() != second.data_ptr()
+    assert counters.counter(DEVICE) is second
+
+
+def test_threads_that_come_at_once_get_the_same(machine, monkeypatch):
+    def slowly(_, size):
+        sleep(0.01)
+        return torch.empty(size, dtype=torch.int32)
+
+    monkeypatch.setattr(counters, "_zeros", slowly)
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(lambda _: counters.counter(DEVICE), range(8)))
+    assert len({t.data_ptr() for t in found}) == 1
 
 
 def test_each_launch_of_a_graph_has_another_until_there_are_no_more(machine):

@@ -45,6 +45,8 @@ def compare(net: SumMixer, exact: SumMixer, x: torch.Tensor, **keywords) -> None
         return [out, *torch.autograd.grad(out, [x, *net.parameters()], grad)]
 
     got = found()
+    with torch.no_grad():  # where nothing is kept, kernels write less, and elsewhere
+        assert torch.equal(net(x, **keywords), got[0])
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(SWITCH, "0")
         plain = found()
@@ -71,10 +73,38 @@ def test_few_tokens(batch, n, masked):
     x = torch.randn(batch, n, 256, device="cuda", dtype=net.phi.weight.dtype)
     mask = torch.rand(batch, n, device="cuda") > 0.6 if masked and n > 1 else None
     rows, layout = x.flatten(0, 1), Layout(batch, n, batch * n)
-    assert short_mix.applies(rows, net.phi.weight, net.from_token.weight, net.out.weight, layout)
+    assert short_mix.shape_for(rows, net.phi.weight, net.from_token.weight, net.out.weight, layout)
     if mask is not None:
         x[mask] = float("nan")
     compare(net, exact, x, key_padding_mask=mask)
+
+
+@pytest.mark.parametrize(("batch", "n"), [(1, 5000), (1, 20000), (2, 4096), (4, 8192), (3, 384 * 11), (16, 256)])
+@pytest.mark.parametrize("recompute", [False, True])
+def test_tiles_that_lie_in_one_sequence_each(batch, n, recompute):
+    net, exact = layers(256, torch.bfloat16, recompute=recompute)
+    compare(net, exact, torch.randn(batch, n, 256, device="cuda", dtype=torch.bfloat16))
+
+
+@pytest.mark.parametrize("n", [200, 1000, 9000])
+def test_a_latent_of_another_width(n):
+    net, exact = layers(256, torch.bfloat16, d_latent=640)
+    compare(net, exact, torch.randn(2, n, 256, device="cuda", dtype=torch.bfloat16))
+
+
+def test_how_programs_meet():
+    """What one wrote before is seen behind: the orders of memory that say so are in the compiled text, twice."""
+    from sumformer.kernels.layer_triton import layer
+
+    net, _ = layers(256, torch.bfloat16)
+    with torch.no_grad():
+        net(torch.randn(1, 200, 256, device="cuda", dtype=torch.bfloat16))
+    texts = [kernel.asm["ptx"] for cache in layer.device_caches.values() for kernel in cache[0].values()]
+    assert texts
+    for text in texts:
+        assert text.count("atom.global.gpu.acq_rel.add") == 3
+        assert text.count("ld.global.gpu.acquire") == 2
+        assert "ld.global.nc" not in text
 
 
 @pytest.mark.parametrize("d", [100, 136])
@@ -135,6 +165,14 @@ def test_packs():
     cu = torch.nn.functional.pad(lengths.cumsum(0, dtype=torch.int32), (1, 0)).cuda()
     x = torch.randn(1, 5000, 128, device="cuda", dtype=torch.bfloat16)
     compare(net, exact, x, cu_seqlens=cu, max_seqlen=4000)
+
+
+def test_a_long_pack():
+    net, exact = layers(256, torch.bfloat16)
+    cu = torch.tensor([0, 20000, 20000, 33333, 50001], dtype=torch.int32, device="cuda")
+    compare(
+        net, exact, torch.randn(1, 50001, 256, device="cuda", dtype=torch.bfloat16), cu_seqlens=cu, max_seqlen=20000
+    )
 
 
 def test_causal_order():

@@ -76,6 +76,7 @@ class Runtime:
 def kernel(monkeypatch):
     monkeypatch.setattr(module, "_compiled", {})
     monkeypatch.setattr(module, "current_stream", lambda device: f"stream of {device.index}")
+    monkeypatch.setattr(module, "_version", lambda: "3.6")
     runtime = Runtime()
     monkeypatch.setattr(module, "_runtime", lambda: runtime)
     return Kernel()
@@ -135,10 +136,12 @@ def test_the_dtypes_of_all_tensors_count(kernel):
 
 
 def described(kernel, *dtypes):
-    """Launches with a descriptor of a tensor of each dtype; what stood in its place each time."""
-    kernel.params.insert(0, Parameter(False))
+    """Launches with two descriptors, the second of a tensor of each dtype; what stood in the first's place."""
+    kernel.params[:0] = [Parameter(False)] * 2
+    first = torch.zeros(4, 8, dtype=torch.bfloat16)
     for dtype in dtypes:
-        launch(kernel, (1, 1), (Pointer(), Pointer()), (5,), (16,), (1,), ((torch.zeros(4, 8, dtype=dtype), [2, 8]),))
+        pair = ((first, [2, 8]), (first.to(dtype), [2, 8]))
+        launch(kernel, (1, 1), (Pointer(), Pointer()), (5,), (16,), (1,), pair)
     return [arguments[0] for _, arguments in kernel.ran]
 
 
@@ -149,13 +152,20 @@ def test_descriptors_come_first_each_time(kernel, monkeypatch):
     assert first == ((4, 8), [2, 8])
     assert (tuple(second.shape), second.strides, second.padding) == ((4, 8), (8, 1), "zero")
     assert second.base.shape == (4, 8)
-    assert kernel.ran[1][1][1:] == (4096, 4096, 5, 16, 1)
+    assert kernel.ran[1][1][2:] == (4096, 4096, 5, 16, 1)
 
 
 def test_their_dtype_counts_too(kernel, monkeypatch):
     monkeypatch.setattr(module, "_descriptor", lambda *_: None)
     described(kernel, torch.bfloat16, torch.float16)
     assert kernel.found == 2
+
+
+def test_what_comes_first_comes_once(kernel):
+    came = []
+    for _ in range(2):
+        launch(kernel, (1, 1), (Pointer(),) * 2, (5,), (16,), (1,), first=lambda: came.append(kernel.found))
+    assert came == [0]
 
 
 @pytest.mark.parametrize("hook", ["launch_enter_hook", "launch_exit_hook"])
@@ -166,6 +176,13 @@ def test_what_looks_on_sees_every_launch(kernel, hook, looks):
     go(kernel)
     assert kernel.found == 2
     setattr(module._runtime(), hook, Chain())
+    go(kernel)
+    assert kernel.found == 2
+
+
+def test_a_triton_that_may_be_called_otherwise_looks_up_itself(kernel, monkeypatch):
+    monkeypatch.setattr(module, "_version", lambda: "4.0")
+    go(kernel)
     go(kernel)
     assert kernel.found == 2
 

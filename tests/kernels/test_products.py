@@ -63,9 +63,68 @@ def test_short_sequences_are_not_multiplied_in_tiles_of_their_own():
 
 @pytest.mark.usefixtures("interpreted")
 @pytest.mark.parametrize("layout", LAYOUTS.values(), ids=LAYOUTS)
-def test_hidden(layout):
+@pytest.mark.parametrize("large", [False, True])
+def test_sums_by_tiles_of_either_size(layout, large):
+    """A pack too, whether or not its tiles are full."""
+    x, w, b = (draw(i, *s) for i, s in enumerate([(layout.rows, 24), (40, 24), (40,)]))
+    keep = None if layout.cu_seqlens is not None else draw(9, layout.rows) > -0.5
+    partial, per_sequence, ends = products.tile_sums(x, w, b, "gelu", layout, keep, large)
+    assert partial.shape[0] == layout.tile_count(32 if large else 16)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(products, "_interpreted", False)
+        wanted = products.sums(*(t.double() for t in (x, w, b)), "gelu", layout, keep)
+    assert relative_error(products._total(partial, layout, per_sequence, ends, 1.0).double(), wanted) <= 1e-6
+
+
+@pytest.mark.usefixtures("interpreted")
+@pytest.mark.parametrize("layout", LAYOUTS.values(), ids=LAYOUTS)
+@pytest.mark.parametrize("save", [False, True])
+def test_hidden(layout, save):
     x, w, shift = (draw(i, *s) for i, s in enumerate([(layout.rows, 24), (40, 24), (layout.sequences, 40)]))
-    both(lambda kind: products.hidden(x.to(kind), w.to(kind), shift.to(kind), "silu", layout, True), torch.float32)
+
+    def run(kind):
+        h, g = products.hidden(x.to(kind), w.to(kind), shift.to(kind), "silu", layout, save)
+        assert (g is not None) == save
+        return [h] if g is None else [h, g]
+
+    both(run, torch.float32)
+
+
+@pytest.mark.usefixtures("interpreted")
+@pytest.mark.parametrize("layout", [LAYOUTS["one"], LAYOUTS["tiles"]])
+@pytest.mark.parametrize("large", [False, True])
+@pytest.mark.parametrize("save", [False, True])
+def test_hidden_by_tiles_of_either_size(layout, large, save):
+    x, w, shift = (draw(i, *s) for i, s in enumerate([(layout.rows, 24), (40, 24), (layout.sequences, 40)]))
+    assert products._whole(layout)
+    h, g = products.hidden_tiles(x, w, shift, "silu", layout, save, large)
+    wanted = products.hidden_by_pass(x, w, shift, "silu", layout, True)
+    for got, want in zip([h] if g is None else [h, g], wanted, strict=False):
+        assert relative_error(got, want) <= 1e-6
+
+
+def test_which_tiles(monkeypatch):
+    """Large ones where they are mostly full and most multiprocessors get one; whole ones lie in one sequence each."""
+    monkeypatch.setattr(products, "_multiprocessors", lambda _: 8)
+    many = [products._many(Layout(s, n, s * n), 128, torch.device("cpu")) for s, n in ((1, 1280), (1, 1281), (12, 100))]
+    assert many == [False, True, False]
+    assert products._many(Layout(1, 512, 512), 384, torch.device("cpu"))
+    assert [products._whole(Layout(s, n, s * n)) for s, n in ((1, 100), (2, 256), (2, 100))] == [True, True, False]
+    assert not products._whole(LAYOUTS["pack"])
+
+
+@pytest.mark.usefixtures("interpreted")
+def test_what_the_accelerator_cannot_address_is_not_in_one_kernel():
+    x, w, layout = draw(0, 64, 24), draw(1, 40, 24), Layout(1, 64, 64)
+    moved = draw(0, 64 * 24 + 1)[1:].view(64, 24)
+    assert moved.data_ptr() % 16 != 0
+    assert products.in_one_kernel(x, w, layout)
+    assert not products.in_one_kernel(moved, w, layout)
+    assert not products.in_one_kernel(x, w.T.contiguous().T, layout)
+    assert not products.in_one_kernel(x[:, :22].half().contiguous(), w[:, :22].half().contiguous(), layout)
+    narrow, shift = w[:38].contiguous(), draw(2, 1, 38)
+    h, _ = products.hidden(x, narrow, shift, "relu", layout, False)  # rows of h begin where they may not
+    assert relative_error(h, (x @ narrow.T + shift).relu()) <= 1e-6
 
 
 @pytest.mark.usefixtures("interpreted")

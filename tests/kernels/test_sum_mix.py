@@ -10,7 +10,7 @@ from sumformer.kernels import mix
 from sumformer.kernels.activations import NAMES, slope, value
 from sumformer.kernels.layout import Layout
 from sumformer.kernels.sum_mix import sum_mix
-from sumformer.nn import SumMixer
+from sumformer.nn import SumMixer, sum_mixer
 from sumformer.testing import relative_error
 
 D, LATENT = 16, 24
@@ -84,6 +84,66 @@ def test_the_layer_calls_what_the_operator_runs():
     (once,) = torch.autograd.grad(net(x).sum(), x, create_graph=True)
     with pytest.raises(RuntimeError, match="no autograd formula"):
         torch.autograd.grad(once.sum(), x)
+
+
+class Twice(torch.nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        return 2 * x
+
+
+class Other(Tensor):
+    """A subclass, which may do anything when it is used."""
+
+
+def changed(net: SumMixer, how: str) -> SumMixer:
+    """Something about its parts is not as it was made."""
+    torch.manual_seed(1)
+    if how == "hook":
+        net.phi.register_forward_hook(lambda *_: _[2] * 2)
+    elif how == "hook of σ":
+        net.sigma.register_forward_hook(lambda *_: _[2] * 2)
+    elif how == "forward":
+        net.out.forward = lambda x: 2 * x
+    elif how == "subclass":
+        net.out.weight = torch.nn.Parameter(net.out.weight.detach().as_subclass(Other))
+    else:
+        part, module = {
+            "bias of W_s": ("from_sum", torch.nn.Linear(LATENT, D).double()),
+            "no bias": ("phi", torch.nn.Linear(D, LATENT, bias=False).double()),
+            "σ": ("sigma", torch.nn.ReLU()),
+            "approximate": ("sigma", torch.nn.GELU("tanh")),
+            "identity": ("drop", torch.nn.Identity()),
+            "drop": ("drop", Twice()),
+            "latent": ("from_sum", torch.nn.Linear(LATENT + 1, D, bias=False).double()),
+        }[how]
+        setattr(net, part, module)
+    return net
+
+
+CHANGES = ["hook", "hook of σ", "forward", "subclass", "bias of W_s", "no bias", "σ", "approximate", "identity", "drop"]
+
+
+@pytest.mark.parametrize("how", CHANGES)
+def test_a_layer_whose_parts_were_changed_does_what_they_do(how, monkeypatch):
+    x = tokens()
+    wanted = changed(layer(), how)(x)
+    if how != "identity":
+        monkeypatch.setattr(sum_mixer, "mixed", lambda *_: pytest.fail("the operator was called"))
+    assert relative_error(changed(layer(recompute=True), how)(x), wanted) <= 1e-13
+
+
+def test_hooks_of_all_modules_are_called():
+    with torch.nn.modules.module.register_module_forward_hook(lambda module, _, y: y + 1):
+        assert relative_error(layer(recompute=True)(tokens()), layer()(tokens())) <= 1e-13
+
+
+def test_sizes_and_dtypes_that_do_not_fit_are_named():
+    net = layer(recompute=True)
+    with pytest.raises(RuntimeError, match=r"tokens of width 16, .* do not fit: .*\(16, 25\)"):
+        changed(net, "latent")(tokens())
+    parts = weights(layer())
+    with pytest.raises(RuntimeError, match=r"float64 on cpu, a weight torch\.float32"):
+        sum_mix(tokens(), *parts[:3], parts[3].float(), *parts[4:], None, None, "gelu", True, False, False)
 
 
 def test_without_recompute_the_kept_values_are_used():

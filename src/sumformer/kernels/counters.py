@@ -7,7 +7,7 @@ overlap, those of two may. Where a graph is captured before anything else ran, o
 from __future__ import annotations
 
 from itertools import count
-from threading import Thread
+from threading import Lock, Thread
 
 import torch
 from torch import Tensor
@@ -18,6 +18,7 @@ _APART, _MOST = 8, 4096
 """Numbers lie in sectors of their own; so many are for graphs."""
 _of_streams: dict[tuple[torch.device, int], Tensor] = {}
 _for_graphs: dict[torch.device, tuple[Tensor, count[int]]] = {}
+_lock = Lock()
 
 
 def counter(device: torch.device) -> Tensor:
@@ -28,11 +29,17 @@ def counter(device: torch.device) -> Tensor:
         return _for_a_graph(device)
     place = device, current_stream(device)
     found = _of_streams.get(place)
-    if found is None:
-        found = _of_streams[place] = _zeros(device, 1)
+    return _first(place) if found is None else found
+
+
+def _first(place: tuple[torch.device, int]) -> Tensor:
+    device, _ = place
+    with _lock:
         if device not in _for_graphs:
             _for_graphs[device] = _zeros(device, _APART * _MOST), count()
-    return found
+        if place not in _of_streams:
+            _of_streams[place] = _zeros(device, 1)
+        return _of_streams[place]
 
 
 def _for_a_graph(device: torch.device) -> Tensor:

@@ -7,13 +7,16 @@ not aligned go Triton's way; so does everything while a profiler of Triton's loo
 
 from __future__ import annotations
 
-from functools import reduce
+from collections.abc import Callable
+from functools import cache, reduce
 from operator import or_
 from typing import Any
 
 import torch
 from torch import Tensor
 
+_VERSIONS = ("3.6",)
+"""Of Triton, whose compiled kernels are known to be called as they are here; others look up themselves."""
 _compiled: dict[tuple[Any, ...], tuple[Any, ...]] = {}
 
 
@@ -35,15 +38,17 @@ def launch(
     shapes: tuple[int, ...],
     constants: tuple[Any, ...],
     described: tuple[tuple[Tensor, list[int]], ...] = (),
+    first: Callable[[], None] | None = None,
     **options: int,
 ) -> None:
     """The arguments in the kernel's order: descriptors, tensors, lengths, shapes, constants; grid of two axes.
 
-    Descriptors are of tensors of one dtype, with blocks that `constants` tell.
+    Descriptors are of tensors on the device of the first, as all others are, with blocks that `constants` tell. Where
+    the compiled kernel is not known yet, `first` is called before it is asked for.
     """
     places = [tensor.data_ptr() for tensor in tensors]
     aligned = reduce(or_, places) % 16 == 0
-    dtypes = (described[0][0].dtype if described else None, *[t.dtype for t in tensors])
+    dtypes = (*[t.dtype for t, _ in described], *[t.dtype for t in tensors])
     device = tensors[0].device
     key = (id(kernel), device, constants, shapes, dtypes, max(lengths) < 2**31, *options.values())
     known = _compiled.get(key) if aligned else None
@@ -54,11 +59,13 @@ def launch(
             arguments = (*[_Block(t) for t, _ in described], *places, *lengths, *shapes, *constants)
             run(*grid, 1, current_stream(device), function, metadata, None, None, None, *arguments)
             return
+    if known is None and first is not None:
+        first()
     descriptors = [_descriptor(*pair) for pair in described]
     found = kernel[grid](*descriptors, *tensors, *lengths, *shapes, *constants, **options)
-    if aligned and tensors[0].is_cuda:
-        first = len(descriptors) + len(tensors)
-        if not all(parameter.do_not_specialize for parameter in kernel.params[first : first + len(lengths)]):
+    if aligned and tensors[0].is_cuda and _version() in _VERSIONS:
+        begin = len(descriptors) + len(tensors)
+        if not all(parameter.do_not_specialize for parameter in kernel.params[begin : begin + len(lengths)]):
             raise AssertionError(f"launch: {kernel} is compiled for its lengths")
         _compiled[key] = found.run, found.function, found.packed_metadata, _runtime(), kernel  # which keeps its id
 
@@ -77,6 +84,13 @@ def current_stream(device: torch.device) -> int:
 def _calls(hook: Any) -> Any:
     """What a hook of Triton's calls: a chain of them, or one, or none."""
     return getattr(hook, "calls", hook)
+
+
+@cache
+def _version() -> str:
+    import triton
+
+    return ".".join(triton.__version__.split(".")[:2])
 
 
 def _runtime() -> Any:

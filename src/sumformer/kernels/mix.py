@@ -7,6 +7,8 @@ p_i = σ′(W_φ x_i + b_φ) · scale_s,  ∂x_i = W_xᵀ a_i + W_φᵀ p_i
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import torch
 from torch import Tensor
 from torch.nn.functional import linear
@@ -38,14 +40,19 @@ def forward(
     recompute: bool,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor | None, Tensor | None]:
     """y (batch, n, d), Σ (sequences, d'), W_s Σ + b (sequences, d) and, where they are kept, g and h (rows, d)."""
-    x, w_phi, b_phi, w_x, b_x, w_s, w_o, b_o = (t.contiguous() for t in (x, w_phi, b_phi, w_x, b_x, w_s, w_o, b_o))
+    x, w_phi, b_phi, w_x = x.contiguous(), w_phi.contiguous(), b_phi.contiguous(), w_x.contiguous()
+    b_x, w_s, w_o, b_o = b_x.contiguous(), w_s.contiguous(), w_o.contiguous(), b_o.contiguous()
     keep = None if keep is None else keep.contiguous()
+    weights = (w_phi, b_phi, w_x, b_x, w_s, w_o, b_o)
+    _fit(x.shape[2], *[w.shape for w in weights])
     layout, rows = Layout.of(x, cu_seqlens), x.flatten(0, 1)
     g = h = None
-    if not recompute and short_mix.applies(rows, w_phi, w_x, w_o, layout):
-        weights = (w_phi, b_phi, w_x, b_x, w_s, w_o, b_o)
-        compile_shapes(rows, weights, keep is not None, activation, mean)
-        out, total, shift, g, h = short_mix.forward(rows, *weights, keep, layout, activation, mean, save)
+    shape = None if recompute else short_mix.shape_for(rows, w_phi, w_x, w_o, layout)
+    if shape is not None:
+        out, total, shift, g, h = short_mix.forward(
+            *(rows, *weights, keep, layout, activation, mean, save, shape),
+            lambda: compile_shapes(rows, weights, keep is not None, activation, mean),
+        )
     else:
         tiled = in_one_kernel(rows, w_phi, layout)
         if tiled:
@@ -90,7 +97,8 @@ def gradients(
     keep = None if keep is None else keep.contiguous()
     layout, rows, dy = Layout.of(x, cu_seqlens), x.flatten(0, 1), grad.flatten(0, 1).contiguous()
     flags = None if keep is None else keep.flatten()
-    if not recompute and short_mix.applies(rows, w_phi, w_x, w_o, layout, short_mix.MOST_BACKWARD):
+    most = short_mix.MOST_BACKWARD
+    if not recompute and short_mix.shape_for(rows, w_phi, w_x, w_o, layout, most) is not None:
         assert g is not None
         assert h is not None
         short = short_mix.backward(
@@ -149,9 +157,19 @@ def gradients(
     )
 
 
+@lru_cache(maxsize=256)
+def _fit(depth: int, *shapes: torch.Size) -> None:
+    """The kernels take places in memory: sizes that do not fit would go unnoticed."""
+    (latent, _), _, _, _, _, (out_width, width), _ = shapes
+    wanted = ((latent, depth), (latent,), (width, depth), (width,), (width, latent), (out_width, width), (out_width,))
+    if shapes != wanted:
+        found = ", ".join(str(tuple(shape)) for shape in shapes)
+        raise RuntimeError(f"sum_mix: for tokens of width {depth}, W_φ, b_φ, W_x, b, W_s, W_o, b_o do not fit: {found}")
+
+
 def _few(sequences: int, w_s: Tensor) -> bool:
     """So few sequences that W_s meets them in a kernel of its own."""
-    return 0 < sequences <= 8 and half(w_s) and w_s.is_contiguous() and fused(w_s)
+    return 0 < sequences <= short_mix.FEW and half(w_s) and w_s.is_contiguous() and fused(w_s)
 
 
 def _shift(total: Tensor, w_s: Tensor, b_x: Tensor) -> Tensor:

@@ -8,6 +8,8 @@ The twins are those of `products`. Nothing is tuned at run time; the shape of a 
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor
 
@@ -18,7 +20,10 @@ from sumformer.kernels.layout import Layout
 
 MOST, MOST_BACKWARD = 4096, 2048
 """Rows; with more, products of their own are faster (measured on an H200)."""
-SHAPES = {
+FEW = 8
+"""Sequences, one after the other; with more, W_s Σ is a matrix product."""
+Shape = tuple[int, int, int, int, int, int, int, int]
+SHAPES: dict[int, Shape] = {
     256: (64, 64, 128, 64, 32, 256, 5, 4),
     512: (128, 64, 64, 64, 64, 512, 4, 8),
     2048: (128, 128, 64, 64, 128, 1024, 4, 8),
@@ -28,16 +33,20 @@ SHAPES = {
 _COLS, _ROWS, _TILES, _INNER = 8, 256, 4, 1024
 
 
-def applies(x: Tensor, w_phi: Tensor, w_x: Tensor, w_o: Tensor, layout: Layout, most: int = MOST) -> bool:
-    """Few rows in few sequences of equal length that fill their tiles, in half precision, widths that fill theirs."""
-    if layout.cu_seqlens is not None or not 0 < layout.rows <= most:
-        return False
-    tile, columns, depth, *_ = _shape(layout.rows)
-    full = layout.tile_count(tile) * tile <= 2 * max(layout.rows, tile)
+def shape_for(x: Tensor, w_phi: Tensor, w_x: Tensor, w_o: Tensor, layout: Layout, most: int = MOST) -> Shape | None:
+    """For few rows in few sequences of equal length that fill their tiles, in half precision; so do widths."""
+    if layout.cu_seqlens is not None or not 0 < layout.rows <= most or layout.sequences > FEW:
+        return None
+    shape = next(found for rows, found in SHAPES.items() if layout.rows <= rows)
+    tile, columns, depth = shape[:3]
     (latent, inner), (out_width, width) = w_phi.shape, w_o.shape
-    divides = inner % depth == 0 and width % depth == 0 and (latent | width | out_width) % columns == 0
+    if inner % depth or width % depth or (latent | width | out_width) % columns:
+        return None
+    full = layout.tile_count(tile) * tile <= 2 * max(layout.rows, tile)
+    small = max(latent * inner, width * latent, out_width * width) < 2**31
     plain = x.is_contiguous() and w_phi.is_contiguous() and w_x.is_contiguous() and w_o.is_contiguous()
-    return full and divides and plain and (products.half(x) or products._interpreted) and products.fused(x)
+    ours = full and small and plain and (products.half(x) or products._interpreted) and products.fused(x)
+    return shape if ours else None
 
 
 def forward(
@@ -54,12 +63,14 @@ def forward(
     activation: str,
     mean: bool,
     save: bool,
+    shape: Shape,
+    first: Callable[[], None] | None = None,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
-    """y, Σ and shift, float32, g and h; where it need not be kept, g is overwritten by h."""
+    """y, Σ and shift, float32, g and h; where it need not be kept, g is overwritten by h. `first` is `launch`'s."""
     from sumformer.kernels.layer_triton import layer
 
     (rows, depth), latent, (out_width, width) = x.shape, w_phi.shape[0], w_o.shape
-    tile, columns, step, high, wide, strip, stages, warps = _shape(layout.rows)
+    tile, columns, step, high, wide, strip, stages, warps = shape
     per_sequence, act, fast = layout.tiles_per_sequence(tile), activations.NAMES.index(activation), products.half(x)
     count = layout.sequences * per_sequence
     partial = x.new_empty(count, latent, dtype=torch.float32)
@@ -81,6 +92,7 @@ def forward(
             *(act, fast, mean, keep is not None, "tf32" if fast else "ieee"),
             *(tile, columns, step, high, wide, _COLS, strip, _TILES, _INNER),
         ),
+        first=first,
         num_stages=stages,
         num_warps=warps,
         launch_cooperative_grid=True,
@@ -172,7 +184,3 @@ def backward(
     )
     dx = torch.mm(a, w_x).addmm_(p, w_phi)
     return dx, p.t() @ x, db_phi, a.t() @ x, db_x, dw_s, dy.t() @ h, db_o
-
-
-def _shape(rows: int) -> tuple[int, int, int, int, int, int, int, int]:
-    return next((shape for most, shape in SHAPES.items() if rows <= most), SHAPES[MOST])

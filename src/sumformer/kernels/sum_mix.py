@@ -48,6 +48,9 @@ def sum_mix(
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
     """The same; g and h are (0, d) where they are not kept."""
     weights = (w_phi, b_phi, w_x, b_x, w_s, w_o, b_o)
+    for w in weights:
+        if w.dtype != x.dtype or w.device != x.device:
+            raise RuntimeError(f"sum_mix: x is {x.dtype} on {x.device}, a weight {w.dtype} on {w.device}")
     out, total, shift, *kept = forward(x, *weights, keep, cu_seqlens, activation, mean, save, recompute)
     g, h = (x.new_empty(0, w_x.shape[0]) if t is None else t for t in kept)
     return out, total, shift, g, h

@@ -32,8 +32,9 @@ def compile_shapes(x: Tensor, weights: Weights, masked: bool, activation: str, m
     def run(n: int) -> None:
         tokens, layout = x.new_zeros(n, x.shape[1]), Layout(1, n, n)
         keep = tokens.new_ones(1, n, dtype=torch.bool) if masked else None
-        if short_mix.applies(tokens, w_phi, w_x, w_o, layout):
-            short_mix.forward(tokens, *weights, keep, layout, activation, mean, False)
+        shape = short_mix.shape_for(tokens, w_phi, w_x, w_o, layout)
+        if shape is not None:
+            short_mix.forward(tokens, *weights, keep, layout, activation, mean, False, shape)
 
     key = (x.dtype, *w_phi.shape, *w_o.shape, masked, activation, mean)
     side_by_side(key, x.device, lambda: [partial(run, n) for n in short_mix.SHAPES])

@@ -98,12 +98,13 @@ class ExpressionKernels:
             )
             rows = partial.flatten(2).index_select(-1, index).to(network.inside)
             totals.append(sum_groups(rows, self.group, depth - self.spans))
-        return torch.cat(totals, dim=-1)
+        return totals[0] if len(totals) == 1 else torch.cat(totals, dim=-1)
 
     def psi_of(self, network: ExpressionSumformer, x: Tensor, counts: Tensor, contracted: list[Tensor]) -> Tensor:
         """ψ(x_i, Σ), (batch, n, width); one Σ serves all x, as it does in the definition."""
         batch = x.shape[0]
-        q = torch.cat([q.flatten(1) for q in contracted], dim=1).expand(batch, -1).contiguous()
+        flat = [q.flatten(1) for q in contracted]
+        q = (flat[0] if len(flat) == 1 else torch.cat(flat, dim=1)).expand(batch, -1).contiguous()
         run = evaluate_expression if watched(x) else evaluated
         out: Tensor = run(
             x.contiguous(),

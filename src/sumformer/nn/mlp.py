@@ -11,14 +11,14 @@ from sumformer.nn.inputs import check_width
 from sumformer.nn.layer import check_positive
 from sumformer.nn.pretrained import PretrainedModule
 
-_ACTIVATIONS: dict[str, type[nn.Module]] = {"relu": nn.ReLU, "gelu": nn.GELU, "silu": nn.SiLU, "tanh": nn.Tanh}
+ACTIVATIONS: dict[str, type[nn.Module]] = {"relu": nn.ReLU, "gelu": nn.GELU, "silu": nn.SiLU, "tanh": nn.Tanh}
 
 
 def activation_module(name: str) -> nn.Module:
     """The activation called `name`."""
-    if name not in _ACTIVATIONS:
-        raise InputError(f"activation: expected one of {', '.join(_ACTIVATIONS)}, got {name!r}")
-    return _ACTIVATIONS[name]()
+    if name not in ACTIVATIONS:
+        raise InputError(f"activation: expected one of {', '.join(ACTIVATIONS)}, got {name!r}")
+    return ACTIVATIONS[name]()
 
 
 class MLP(PretrainedModule):

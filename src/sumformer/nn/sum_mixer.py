@@ -9,18 +9,21 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn.modules.module import _has_any_global_hook
 
 from sumformer.kernels.availability import runs_on
 from sumformer.kernels.calling import transformed
 from sumformer.kernels.sum_mix import mixed
 from sumformer.nn.inputs import check_tokens, keep_from_key_padding_mask, zero_padding
 from sumformer.nn.layer import Layer, check_positive
-from sumformer.nn.mlp import activation_module
+from sumformer.nn.mlp import ACTIVATIONS, activation_module
 from sumformer.nn.segments import Segments
 from sumformer.nn.summarising import FeatureSum
 from sumformer.nn.summary import Summary, summarise
 
 _HALF = (torch.bfloat16, torch.float16)
+_NUMBERS = (nn.Parameter, Tensor)
+"""Tensors that lie in memory as they are: not those of a subclass."""
 
 
 class SumMixer(FeatureSum, Layer):
@@ -66,21 +69,43 @@ class SumMixer(FeatureSum, Layer):
         return mixed
 
     def formula(self, x: Tensor, keep: Tensor | None) -> Tensor:
-        return self._mix(x, keep, None) if self._fused(x) else super().formula(x, keep)
+        weights = self._weights(x)
+        return super().formula(x, keep) if weights is None else self._mix(x, weights, keep, None)
 
     def packed_formula(self, x: Tensor, segments: Segments, is_causal: bool) -> Tensor:
-        if is_causal or not self._fused(x):
+        weights = None if is_causal else self._weights(x)
+        if weights is None:
             return super().packed_formula(x, segments, is_causal)
-        return self._mix(x, None, segments.cu_seqlens)
+        return self._mix(x, weights, None, segments.cu_seqlens)
 
-    def _fused(self, x: Tensor) -> bool:
-        """The operator applies: it has no dropout, reads the weights of plain layers, and knows no transforms."""
-        drop: Any = self._modules["drop"]
-        if (drop.training and drop.p) or transformed():
-            return False
+    def _weights(self, x: Tensor) -> tuple[Tensor, ...] | None:
+        """W_φ, b_φ, W_x, b, W_s, W_o, b_o where the operator applies: it has no dropout and knows no transforms.
+
+        It must do what the modules would. They are not taken by attributes, which a module looks for in three places:
+        that is felt where tokens are few.
+        """
+        parts: Any = self._modules
+        if transformed() or not _is_idle(parts["drop"]):
+            return None
         if not self.recompute and not (x.is_cuda and self._dtype(x) in _HALF and runs_on(x)):
-            return False
-        return all(map(_is_plain, self._parts()))
+            return None
+        sigma, phi, token, total, out = (
+            parts["sigma"],
+            parts["phi"],
+            parts["from_token"],
+            parts["from_sum"],
+            parts["out"],
+        )
+        if not _is_plain(sigma, ACTIVATIONS[self.activation]) or getattr(sigma, "approximate", "none") != "none":
+            return None
+        if not (_is_plain(phi) and _is_plain(token) and _is_plain(total) and _is_plain(out)) or total.bias is not None:
+            return None
+        weights = (phi.weight, phi.bias, token.weight, token.bias, total.weight, out.weight, out.bias)
+        device = x.device
+        for t in weights:
+            if type(t) not in _NUMBERS or t.device != device:
+                return None
+        return None if _hooks_of_all() else weights
 
     def _dtype(self, x: Tensor) -> torch.dtype:
         """What autocast makes of it, which leaves float64 alone."""
@@ -88,14 +113,7 @@ class SumMixer(FeatureSum, Layer):
         cast = torch.is_autocast_enabled(kind) and x.dtype != torch.float64
         return torch.get_autocast_dtype(kind) if cast else x.dtype
 
-    def _parts(self) -> tuple[nn.Linear, ...]:
-        """Not by attributes, which a module looks for in three places: that is felt where tokens are few."""
-        parts: Any = self._modules
-        return parts["phi"], parts["from_token"], parts["from_sum"], parts["out"]
-
-    def _mix(self, x: Tensor, keep: Tensor | None, cu_seqlens: Tensor | None) -> Tensor:
-        phi, token, total, out = self._parts()
-        weights = (phi.weight, phi.bias, token.weight, token.bias, total.weight, out.weight, out.bias)
+    def _mix(self, x: Tensor, weights: tuple[Tensor, ...], keep: Tensor | None, cu_seqlens: Tensor | None) -> Tensor:
         dtype, save = self._dtype(x), torch.is_grad_enabled()
         tensors = [t if t.dtype == dtype else t.to(dtype) for t in (x.contiguous(), *weights)]
         return mixed(*tensors, keep, cu_seqlens, self.activation, self.mean, save, self.recompute)
@@ -108,7 +126,17 @@ class SumMixer(FeatureSum, Layer):
         return f"ℝ^{{n×{self.d_model}}} → ℝ^{{n×{self.d_model}}}, {'mean' if self.mean else 'sum'} over {self.d_latent}"
 
 
-def _is_plain(part: nn.Linear) -> bool:
-    """A layer whose call is its formula: no subclass, no parametrisation, no hooks."""
+def _is_plain(part: nn.Module, kind: type[nn.Module] = nn.Linear) -> bool:
+    """A module whose call is its formula: no subclass, no parametrisation, no hooks, no `forward` of its own."""
     hooks = part._forward_hooks or part._forward_pre_hooks or part._backward_hooks or part._backward_pre_hooks
-    return type(part) is nn.Linear and not hooks
+    return type(part) is kind and not hooks and "forward" not in part.__dict__
+
+
+def _is_idle(drop: Any) -> bool:
+    """It changes nothing."""
+    return _is_plain(drop, nn.Identity) or (_is_plain(drop, nn.Dropout) and not (drop.training and drop.p))
+
+
+def _hooks_of_all() -> bool:
+    """Hooks that every module calls."""
+    return not torch.compiler.is_compiling() and bool(_has_any_global_hook())  # type: ignore[no-untyped-call]

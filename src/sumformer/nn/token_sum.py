@@ -22,6 +22,8 @@ def in_groups(values: Tensor, group: int) -> Tensor:
     """(batch, n, m) → (batch, ⌈n/group⌉, group, m), zeros appended."""
     n = values.shape[1]
     missing = (n + group - 1) // group * group - n
+    if not torch.compiler.is_compiling() and missing == 0:
+        return torch.unflatten(values, 1, (-1, group))
     zeros = values.new_zeros(values.shape[0], missing, values.shape[2])
     return torch.unflatten(torch.cat([values, zeros], dim=1), 1, (-1, group))
 

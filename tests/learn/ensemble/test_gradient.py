@@ -7,7 +7,7 @@ from sumformer.learn.ensemble import Member, Recipe, SumformerEnsemble, train
 from sumformer.learn.ensemble.derivatives import DERIVATIVES
 from sumformer.learn.ensemble.gradient import GradientByHand, gradient_by_autograd
 from sumformer.learn.ensemble.members_over_threads import TOGETHER, over_threads, slices
-from sumformer.nn.mlp import _ACTIVATIONS
+from sumformer.nn.mlp import ACTIVATIONS
 
 MEMBERS = [Member(2, 3, 2, seed=0), Member(1, 5, 1, seed=1), Member(2, 9, 2, seed=2)]
 
@@ -32,7 +32,7 @@ def compare(ensemble, members, batch=6, n=4):
         assert float(wanted.abs().amax(1).min()) > 1e-3
 
 
-@pytest.mark.parametrize("activation", _ACTIVATIONS)
+@pytest.mark.parametrize("activation", ACTIVATIONS)
 @pytest.mark.parametrize("mean", [False, True])
 @pytest.mark.parametrize("depth", [1, 2, 4])
 def test_by_hand_and_by_autograd_agree(activation, mean, depth):
@@ -49,7 +49,7 @@ def test_by_hand_and_by_autograd_agree_on_monomials(mean, d_out):
 
 
 def test_every_activation_has_a_derivative():
-    assert set(DERIVATIVES) == set(_ACTIVATIONS)
+    assert set(DERIVATIVES) == set(ACTIVATIONS)
 
 
 @pytest.mark.parametrize(("members", "size", "workers"), [(1, 10, 1), (32, 51_200, 2), (7, 10, 3), (5, TOGETHER, 2)])
