@@ -16,9 +16,20 @@ MEMORY = 184 * 1024
 
 def obstacle() -> str | None:
     """What keeps the Triton kernels from running on this machine."""
-    if os.environ.get(SWITCH, "1") == "0":
+    if _switched_off():
         return f"switched off by {SWITCH}=0"
     return _obstacle_of_the_machine()
+
+
+_names = getattr(os.environ, "_data", None) if os.name == "posix" else None
+_NAME = os.fsencode(SWITCH)
+
+
+def _switched_off() -> bool:
+    """As the environment lies in memory: to ask `os.environ` takes a microsecond, and a call of a layer asks twice."""
+    if type(_names) is dict:
+        return bool(_names.get(_NAME) == b"0")
+    return os.environ.get(SWITCH) == "0"
 
 
 @cache

@@ -7,7 +7,7 @@ spare ones are empty.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -18,8 +18,7 @@ def accumulation_dtype(dtype: torch.dtype) -> torch.dtype:
     return torch.promote_types(dtype, torch.float32)
 
 
-@dataclass(frozen=True)
-class Layout:
+class Layout(NamedTuple):
     """`sequences` sequences of `length` rows each; for a pack `length` is 0 and `cu_seqlens` tells."""
 
     sequences: int

@@ -9,6 +9,8 @@ The twins are those of `products`. Nothing is tuned at run time; the shape of a 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -67,8 +69,6 @@ def forward(
     first: Callable[[], None] | None = None,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
     """y, Σ and shift, float32, g and h; where it need not be kept, g is overwritten by h. `first` is `launch`'s."""
-    from sumformer.kernels.layer_triton import layer
-
     (rows, depth), latent, (out_width, width) = x.shape, w_phi.shape[0], w_o.shape
     tile, columns, step, high, wide, strip, stages, warps = shape
     per_sequence, act, fast = layout.tiles_per_sequence(tile), activations.NAMES.index(activation), products.half(x)
@@ -80,7 +80,7 @@ def forward(
     added = partial.new_empty(layout.sequences, width)
     y = x.new_empty(rows, out_width)
     launch(
-        layer,
+        _layer(),
         (products._multiprocessors(x.device) if x.is_cuda else 1, 1),
         (
             *(x, w_phi, b_phi, w_x, b_x, w_s, w_o, b_o, x if keep is None else keep),
@@ -98,6 +98,14 @@ def forward(
         launch_cooperative_grid=True,
     )
     return y, total, added, g, h
+
+
+@cache
+def _layer() -> Any:
+    """Looked for once: an import takes as long as a tensor."""
+    from sumformer.kernels.layer_triton import layer
+
+    return layer
 
 
 def shift(total: Tensor, w_s: Tensor, b_x: Tensor) -> Tensor:

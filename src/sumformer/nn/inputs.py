@@ -18,13 +18,11 @@ def check_tokens(where: str, x: Tensor, width: int | None = None) -> Tensor:
     """x must be a floating (batch, n, width) tensor with n ≥ 1."""
     if not isinstance(x, Tensor):
         raise DtypeError(where, "a torch.Tensor of shape (batch, n, d)", type(x).__name__)
-    wanted = f"a tensor of shape (batch, n, {'d' if width is None else width})"
-    if x.dim() != 3:
-        raise ShapeError(where, wanted, x.shape)
-    if width is not None and x.shape[2] != width:
-        raise ShapeError(where, wanted, x.shape)
-    if x.shape[1] == 0:
-        raise ShapeError(where, f"{wanted} with at least one token", x.shape)
+    shape = x.shape
+    if len(shape) != 3 or shape[1] == 0 or (width is not None and shape[2] != width):
+        wanted = f"a tensor of shape (batch, n, {'d' if width is None else width})"
+        empty = len(shape) == 3 and (width is None or shape[2] == width)
+        raise ShapeError(where, f"{wanted} with at least one token" if empty else wanted, shape)
     if not x.is_floating_point():
         raise DtypeError(where, "a floating-point tensor", x.dtype)
     return x
