@@ -10,9 +10,9 @@ import pytest
 import torch
 from tampered import Sample, put, rewrite
 
-from sumformer.certificates.checker import check
+from sumformer.certificates.checker import canonical, check
 from sumformer.errors import FileFormatError
-from sumformer.theorems.construction import load
+from sumformer.theorems.construction import construct, load
 
 GAUSS = "sum(exp(-{k}*norm2(x - y))*y)/sum(exp(-{k}*norm2(x - y)))"
 SAMPLES: dict[str, Sample] = {
@@ -186,3 +186,11 @@ def test_malformed_fields_are_format_errors(file, key, value, copy):
     saved.edit(file, lambda data: data.update({key: value}))
     with pytest.raises(FileFormatError):
         check(saved.folder)
+
+
+def test_high_powers_are_expanded_once(tmp_path, monkeypatch):
+    """T_0, …, T_40 of a coordinate serve all terms: made anew for each, they would take 10⁶ products."""
+    construct("mean(x**40*y**40)", 1e-3, d=1).save(tmp_path / "net")
+    monkeypatch.setattr(canonical, "MAX_WORK", 10**5)
+    found = check(tmp_path / "net")
+    assert found.verified, found.failures

@@ -8,6 +8,7 @@ from torch import Tensor
 
 from sumformer.kernels import products, short_mix
 from sumformer.kernels.activations import NAMES
+from sumformer.kernels.availability import MEMORY
 from sumformer.kernels.layout import Layout
 from sumformer.kernels.sum_mix import sum_mix
 from sumformer.testing import relative_error
@@ -88,6 +89,16 @@ def test_a_sequence_without_tokens():
     assert y.isfinite().all()
     assert not total[1].any()
     assert total[0].any()
+
+
+def test_shapes():
+    """A strip has a thread for a row at most; tiles of y divide, and the largest fits into what a device must have."""
+    assert list(short_mix.SHAPES) == sorted(short_mix.SHAPES)
+    assert max(short_mix.SHAPES) == short_mix.MOST
+    for rows, columns, depth, high, wide, strip, stages, warps in short_mix.SHAPES.values():
+        assert strip >= 32 * warps
+        assert columns % wide == 0
+        assert max(rows + columns, high + wide) * depth * 2 * stages <= MEMORY
 
 
 @pytest.mark.usefixtures("interpreted")

@@ -30,6 +30,12 @@ _COUNT = "--tokens N: the number of tokens has no name"
 _ELSEWHERE = {
     "softmax": "exp(x)/sum(exp(y))",
     "logsumexp": "log(sum(exp(y)))",
+    "lse": "log(sum(exp(y)))",
+    "dist": "norm(x - y)",
+    "distance": "norm(x - y)",
+    "dist2": "norm2(x - y)",
+    "inner": "dot",
+    "z": "y, the token that is summed over",
     "average": "mean",
     "relu": "max(0, …)",
     "softplus": "log(1 + exp(…))",
@@ -77,8 +83,8 @@ def explain_name(name: str) -> str:
     """Why `name` is no name of the language, with the nearest one."""
     close = [] if name in _NOTHING else difflib.get_close_matches(name.lower()[:40], (*FUNCTIONS, "x", "y"), n=1)
     instead = _ELSEWHERE.get(name) or (close[0] if close else None)
-    hint = f"did you mean {instead}? There are" if instead else "expected"
-    return f"unknown name '{name[:40]}': {hint} x, y and {', '.join(FUNCTIONS)}"
+    hint = f"did you mean {instead}? There are" if instead else "there are"
+    return f"unknown name '{name[:40]}': {hint} the tokens x and y, numbers, and {', '.join(FUNCTIONS)}"
 
 
 def build_call(name: str, arguments: Sequence[Node]) -> Node:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 
 import numpy as np
 
@@ -80,9 +81,19 @@ class Cells:
             value = ops.const(coefficient)
             for c, degree in enumerate(gamma):
                 if degree:
-                    value = ops.mul(value, chebyshev(degree, self.scaled(c)))
+                    value = ops.mul(value, self._chebyshev(c, degree))
             out = ops.add(out, value)
         return self.full(out)
+
+    def _chebyshev(self, c: int, degree: int) -> Interval:
+        """T_degree(v_c), made once."""
+        if (c, degree) not in self._made:
+            self._made[c, degree] = chebyshev(degree, self.scaled(c))
+        return self._made[c, degree]
+
+    @cached_property
+    def _made(self) -> dict[tuple[int, int], Interval]:
+        return {}
 
 
 def chebyshev(degree: int, v: Interval) -> Interval:
