@@ -91,6 +91,22 @@ def test_a_sequence_without_tokens():
     assert total[0].any()
 
 
+@pytest.mark.usefixtures("interpreted")
+def test_not_among_joined_processes(monkeypatch):
+    """A launch that needs all of a device could wait for ever for kernels that wait there for one another."""
+    tensors = leaves(1, 33, torch.float32)
+    wanted = sum_mix(*tensors, None, None, "gelu", True, False, False)[0]
+    ran = []
+    forward = short_mix.forward
+    monkeypatch.setattr(short_mix, "forward", lambda *given: ran.append(given) or forward(*given))
+    monkeypatch.setattr(torch.distributed, "is_initialized", lambda: True)
+    assert relative_error(sum_mix(*tensors, None, None, "gelu", True, False, False)[0], wanted) <= 1e-5
+    assert not ran
+    monkeypatch.setattr(torch.distributed, "is_initialized", lambda: False)
+    assert torch.equal(sum_mix(*tensors, None, None, "gelu", True, False, False)[0], wanted)
+    assert ran
+
+
 def test_shapes():
     """A strip has a thread for a row at most; tiles of y divide, and the largest fits into what a device must have."""
     assert list(short_mix.SHAPES) == sorted(short_mix.SHAPES)

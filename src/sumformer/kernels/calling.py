@@ -35,6 +35,15 @@ def on_its_device(function: F) -> F:
     return cast("F", run)
 
 
+def distributed() -> bool:
+    """Processes have joined, whose kernels may wait for one another.
+
+    One that holds multiprocessors while it waits would keep a launch that needs all of them from beginning, and might
+    itself wait for what comes after it.
+    """
+    return torch.distributed.is_available() and torch.distributed.is_initialized()
+
+
 def transformed() -> bool:
     """A transform of torch.func or forward-mode differentiation is under way, which operators of ours do not know."""
     if torch.compiler.is_compiling():

@@ -2,7 +2,8 @@
 
 Σ_tile σ(W_φ x + b_φ) and g = W_x x   ·   Σ, shift = W_s Σ + b, h = σ(g + shift)   ·   y = W_o h + b_o
 
-All programs must run at a time (a cooperative launch). They count themselves in `counter`, which is 0 before and after.
+All programs must run at a time (a cooperative launch), so that nothing else may hold multiprocessors and wait for what
+comes later: among joined processes it is not used. They count themselves in `counter`, which is 0 before and after.
 """
 # mypy: ignore-errors
 # ruff: noqa: ANN001, ANN201

@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.nn.functional import linear
 
 from sumformer.kernels import short_mix
-from sumformer.kernels.calling import on_its_device
+from sumformer.kernels.calling import distributed, on_its_device
 from sumformer.kernels.layout import Layout, accumulation_dtype
 from sumformer.kernels.products import fused, half, hidden, in_one_kernel, pull, spread, sums
 from sumformer.kernels.together import compile_shapes, compile_together
@@ -47,7 +47,7 @@ def forward(
     _fit(x.shape[2], *[w.shape for w in weights])
     layout, rows = Layout.of(x, cu_seqlens), x.flatten(0, 1)
     g = h = None
-    shape = None if recompute else short_mix.shape_for(rows, w_phi, w_x, w_o, layout)
+    shape = None if recompute or distributed() else short_mix.shape_for(rows, w_phi, w_x, w_o, layout)
     if shape is not None:
         out, total, shift, g, h = short_mix.forward(
             *(rows, *weights, keep, layout, activation, mean, save, shape),
