@@ -89,13 +89,8 @@ class SumMixer(FeatureSum, Layer):
             return None
         if not self.recompute and not (x.is_cuda and self._dtype(x) in _HALF and runs_on(x)):
             return None
-        sigma, phi, token, total, out = (
-            parts["sigma"],
-            parts["phi"],
-            parts["from_token"],
-            parts["from_sum"],
-            parts["out"],
-        )
+        sigma, total = parts["sigma"], parts["from_sum"]
+        phi, token, out = parts["phi"], parts["from_token"], parts["out"]
         if not _is_plain(sigma, ACTIVATIONS[self.activation]) or getattr(sigma, "approximate", "none") != "none":
             return None
         if not (_is_plain(phi) and _is_plain(token) and _is_plain(total) and _is_plain(out)) or total.bias is not None:
