@@ -114,13 +114,30 @@ def changed(net: SumMixer, how: str) -> SumMixer:
             "approximate": ("sigma", torch.nn.GELU("tanh")),
             "identity": ("drop", torch.nn.Identity()),
             "drop": ("drop", Twice()),
+            "no module": ("drop", None),
             "latent": ("from_sum", torch.nn.Linear(LATENT + 1, D, bias=False).double()),
         }[how]
-        setattr(net, part, module)
+        if module is None:
+            del net.drop
+            net.drop = lambda x: 2 * x
+        else:
+            setattr(net, part, module)
     return net
 
 
-CHANGES = ["hook", "hook of σ", "forward", "subclass", "bias of W_s", "no bias", "σ", "approximate", "identity", "drop"]
+CHANGES = [
+    "hook",
+    "hook of σ",
+    "forward",
+    "subclass",
+    "bias of W_s",
+    "no bias",
+    "σ",
+    "approximate",
+    "identity",
+    "drop",
+    "no module",
+]
 
 
 @pytest.mark.parametrize("how", CHANGES)
@@ -130,6 +147,39 @@ def test_a_layer_whose_parts_were_changed_does_what_they_do(how, monkeypatch):
     if how != "identity":
         monkeypatch.setattr(sum_mixer, "mixed", lambda *_: pytest.fail("the operator was called"))
     assert relative_error(changed(layer(recompute=True), how)(x), wanted) <= 1e-13
+
+
+@pytest.mark.parametrize("recompute", [False, True])
+def test_what_comes_out_may_be_changed_in_place(recompute):
+    net, x = layer(recompute=recompute), tokens().requires_grad_()
+    y = net(x)
+    y += 1
+    (wanted,) = torch.autograd.grad((layer()(x) + 1).square().sum(), x)
+    assert relative_error(torch.autograd.grad(y.square().sum(), x)[0], wanted) <= 1e-12
+
+
+def test_forward_mode_of_a_compiled_layer_is_not_0():
+    x = tokens()
+
+    def tangent(net):
+        return torch.func.jvp(net, (x,), (x,))[1]
+
+    wanted = tangent(layer())
+    assert wanted.abs().max() > 0.1
+    net = layer(recompute=True)
+    assert relative_error(tangent(net), wanted) <= 1e-12
+    assert relative_error(torch.compile(lambda: tangent(net), backend="eager")(), wanted) <= 1e-12
+
+
+def test_a_layer_of_another_dtype_than_its_tokens_is_refused_as_its_parts_would():
+    for recompute in (False, True):
+        with pytest.raises(RuntimeError, match="dtype"):
+            layer(recompute=recompute)(tokens().float())
+
+
+def test_a_layer_without_numbers():
+    net = layer(recompute=True).to("meta")
+    assert net(tokens().to("meta")).shape == (2, 21, D)
 
 
 def test_hooks_of_all_modules_are_called():
@@ -144,6 +194,12 @@ def test_sizes_and_dtypes_that_do_not_fit_are_named():
     parts = weights(layer())
     with pytest.raises(RuntimeError, match=r"float64 on cpu, a weight torch\.float32"):
         sum_mix(tokens(), *parts[:3], parts[3].float(), *parts[4:], None, None, "gelu", True, False, False)
+    with pytest.raises(RuntimeError, match=r"do not fit: .*\(16,\)"):
+        sum_mix(tokens(), *parts[:5], parts[5][0], parts[6], None, None, "gelu", True, False, False)
+    with pytest.raises(RuntimeError, match="got 'elu'"):
+        sum_mix(tokens(), *parts, None, None, "elu", True, False, False)
+    with pytest.raises(RuntimeError, match=r"keep \(batch, n\), got \(2, 21, 16\) and \(21, 2\)"):
+        sum_mix(tokens(), *parts, torch.ones(21, 2, dtype=torch.bool), None, "gelu", True, False, False)
 
 
 def test_without_recompute_the_kept_values_are_used():

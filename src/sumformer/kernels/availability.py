@@ -21,13 +21,14 @@ def obstacle() -> str | None:
     return _obstacle_of_the_machine()
 
 
+_environment = os.environ
 _names = getattr(os.environ, "_data", None) if os.name == "posix" else None
 _NAME = os.fsencode(SWITCH)
 
 
 def _switched_off() -> bool:
     """As the environment lies in memory: to ask `os.environ` takes a microsecond, and a call of a layer asks twice."""
-    if type(_names) is dict:
+    if type(_names) is dict and os.environ is _environment:
         return bool(_names.get(_NAME) == b"0")
     return os.environ.get(SWITCH) == "0"
 

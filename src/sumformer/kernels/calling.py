@@ -46,8 +46,8 @@ def distributed() -> bool:
 
 def transformed() -> bool:
     """A transform of torch.func or forward-mode differentiation is under way, which operators of ours do not know."""
-    if torch.compiler.is_compiling():
-        return False
+    if torch.compiler.is_compiling():  # which has interpreters of its own, and makes gradients from ours
+        return forward_ad._current_level >= 0
     return peek_interpreter_stack() is not None or forward_ad._current_level >= 0
 
 

@@ -6,8 +6,9 @@ overlap, those of two may. Where a graph is captured before anything else ran, o
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from itertools import count
-from threading import Lock, Thread
+from threading import Lock
 
 import torch
 from torch import Tensor
@@ -52,13 +53,11 @@ def _for_a_graph(device: torch.device) -> Tensor:
 
 def _zeros(device: torch.device, size: int) -> Tensor:
     """Made in a thread: this one's memory may be lent by a pool, which takes it back."""
-    made: list[Tensor] = []
 
-    def make() -> None:
-        made.append(torch.zeros(size, dtype=torch.int32, device=device))
+    def make() -> Tensor:
+        made = torch.zeros(size, dtype=torch.int32, device=device)
         torch.cuda.synchronize(device)
+        return made
 
-    thread = Thread(target=make)
-    thread.start()
-    thread.join()
-    return made[0]
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(make).result()

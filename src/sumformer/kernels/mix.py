@@ -60,16 +60,18 @@ def forward(
         total = _mean_or_sum(rows, w_phi, b_phi, activation, layout, keep, mean, tiled)
         shift = _shift(total, w_s, b_x)
         pieces = layout.pieces(PIECE if recompute else rows.shape[0])
+        # no view of what is made here: those may not be changed in place
+        out = x.new_empty(x.shape[0], x.shape[1], w_o.shape[0])
+        flat = out.view(rows.shape[0], w_o.shape[0])
         if len(pieces) == 1:  # a slice takes as long as a launch
             h, g = hidden(rows, w_x, shift, activation, layout, save and not recompute)
-            out = torch.addmm(b_o, h, w_o.t())
+            torch.addmm(b_o, h, w_o.t(), out=flat)
         else:
-            out = x.new_empty(rows.shape[0], w_o.shape[0])
             for place, sequences, part in pieces:
                 h, g = hidden(rows[place], w_x, shift[sequences], activation, part, save and not recompute)
-                torch.addmm(b_o, h, w_o.t(), out=out[place])
+                torch.addmm(b_o, h, w_o.t(), out=flat[place])
     kept = (g, h) if save and not recompute else (None, None)
-    return out.view(x.shape[0], x.shape[1], w_o.shape[0]), total, shift, *kept
+    return out, total, shift, *kept
 
 
 @on_its_device
@@ -160,9 +162,10 @@ def gradients(
 @lru_cache(maxsize=256)
 def _fit(depth: int, *shapes: torch.Size) -> None:
     """The kernels take places in memory: sizes that do not fit would go unnoticed."""
-    (latent, _), _, _, _, _, (out_width, width), _ = shapes
+    ranks = [len(shape) for shape in shapes]
+    latent, (out_width, width) = shapes[0][0], (*shapes[5], 0)[:2]
     wanted = ((latent, depth), (latent,), (width, depth), (width,), (width, latent), (out_width, width), (out_width,))
-    if shapes != wanted:
+    if ranks != [2, 1, 2, 1, 2, 2, 1] or shapes != wanted:
         found = ", ".join(str(tuple(shape)) for shape in shapes)
         raise RuntimeError(f"sum_mix: for tokens of width {depth}, W_φ, b_φ, W_x, b, W_s, W_o, b_o do not fit: {found}")
 

@@ -71,7 +71,7 @@ def forward(
     shape: Shape,
     first: Callable[[], None] | None = None,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
-    """y, Σ and shift, float32, g and h; where it need not be kept, g is overwritten by h. `first` is `launch`'s."""
+    """y (batch, n, d), Σ and shift in float32, g and h; where g need not be kept, h lies there. `first` is `launch`'s."""
     (rows, depth), latent, (out_width, width) = x.shape, w_phi.shape[0], w_o.shape
     tile, columns, step, high, wide, strip, stages, warps = shape
     per_sequence, act, fast = layout.tiles_per_sequence(tile), activations.NAMES.index(activation), products.half(x)
@@ -81,7 +81,7 @@ def forward(
     h = torch.empty_like(g) if save else g
     total = partial.new_empty(layout.sequences, latent)
     added = partial.new_empty(layout.sequences, width)
-    y = x.new_empty(rows, out_width)
+    y = x.new_empty(layout.sequences, layout.length, out_width)
     launch(
         _layer(),
         (products._multiprocessors(x.device) if x.is_cuda else 1, 1),

@@ -14,6 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from sumformer.kernels.activations import NAMES
 from sumformer.kernels.calling import watched
 from sumformer.kernels.layout import accumulation_dtype
 from sumformer.kernels.mix import forward, gradients
@@ -48,6 +49,11 @@ def sum_mix(
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
     """The same; g and h are (0, d) where they are not kept."""
     weights = (w_phi, b_phi, w_x, b_x, w_s, w_o, b_o)
+    if activation not in NAMES:
+        raise RuntimeError(f"sum_mix: expected one of {', '.join(NAMES)}, got {activation!r}")
+    if x.dim() != 3 or (keep is not None and (keep.shape != x.shape[:2] or keep.device != x.device)):
+        shape = None if keep is None else tuple(keep.shape)
+        raise RuntimeError(f"sum_mix: expected x (batch, n, d) and keep (batch, n), got {tuple(x.shape)} and {shape}")
     for w in weights:
         if w.dtype != x.dtype or w.device != x.device:
             raise RuntimeError(f"sum_mix: x is {x.dtype} on {x.device}, a weight {w.dtype} on {w.device}")

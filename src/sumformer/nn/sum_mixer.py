@@ -85,20 +85,22 @@ class SumMixer(FeatureSum, Layer):
         that is felt where tokens are few.
         """
         parts: Any = self._modules
-        if transformed() or not _is_idle(parts["drop"]):
+        if transformed() or x.is_meta or not _is_idle(parts.get("drop")):
             return None
-        if not self.recompute and not (x.is_cuda and self._dtype(x) in _HALF and runs_on(x)):
+        dtype = self._dtype(x)
+        if not self.recompute and not (x.is_cuda and dtype in _HALF and runs_on(x)):
             return None
         sigma, total = parts["sigma"], parts["from_sum"]
         phi, token, out = parts["phi"], parts["from_token"], parts["out"]
-        if not _is_plain(sigma, ACTIVATIONS[self.activation]) or getattr(sigma, "approximate", "none") != "none":
+        if not _is_plain(sigma, ACTIVATIONS.get(self.activation)) or getattr(sigma, "approximate", "none") != "none":
             return None
         if not (_is_plain(phi) and _is_plain(token) and _is_plain(total) and _is_plain(out)) or total.bias is not None:
             return None
         weights = (phi.weight, phi.bias, token.weight, token.bias, total.weight, out.weight, out.bias)
-        device = x.device
+        device, given = x.device, x.dtype
+        cast = torch.is_autocast_enabled(device.type)
         for t in weights:
-            if type(t) not in _NUMBERS or t.device != device:
+            if type(t) not in _NUMBERS or t.device != device or (t.dtype != given and not cast):
                 return None
         return None if _hooks_of_all() else weights
 
@@ -121,10 +123,12 @@ class SumMixer(FeatureSum, Layer):
         return f"ℝ^{{n×{self.d_model}}} → ℝ^{{n×{self.d_model}}}, {'mean' if self.mean else 'sum'} over {self.d_latent}"
 
 
-def _is_plain(part: nn.Module, kind: type[nn.Module] = nn.Linear) -> bool:
+def _is_plain(part: nn.Module, kind: type[nn.Module] | None = nn.Linear) -> bool:
     """A module whose call is its formula: no subclass, no parametrisation, no hooks, no `forward` of its own."""
+    if type(part) is not kind:
+        return False
     hooks = part._forward_hooks or part._forward_pre_hooks or part._backward_hooks or part._backward_pre_hooks
-    return type(part) is kind and not hooks and "forward" not in part.__dict__
+    return not hooks and "forward" not in part.__dict__
 
 
 def _is_idle(drop: Any) -> bool:

@@ -82,7 +82,7 @@ def is_function(name: str) -> bool:
 def explain_name(name: str) -> str:
     """Why `name` is no name of the language, with the nearest one."""
     close = [] if name in _NOTHING else difflib.get_close_matches(name.lower()[:40], (*FUNCTIONS, "x", "y"), n=1)
-    instead = _ELSEWHERE.get(name) or (close[0] if close else None)
+    instead = _ELSEWHERE.get(name) or _ELSEWHERE.get(name.lower()) or (close[0] if close else None)
     hint = f"did you mean {instead}? There are" if instead else "there are"
     return f"unknown name '{name[:40]}': {hint} the tokens x and y, numbers, and {', '.join(FUNCTIONS)}"
 
