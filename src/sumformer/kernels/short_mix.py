@@ -71,7 +71,7 @@ def forward(
     shape: Shape,
     first: Callable[[], None] | None = None,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
-    """y (batch, n, d), Σ and shift in float32, g and h; where g need not be kept, h lies there. `first` is `launch`'s."""
+    """y (batch, n, d), Σ and shift in float32, g and h, which lies over g unless kept. `first` is `launch`'s."""
     (rows, depth), latent, (out_width, width) = x.shape, w_phi.shape[0], w_o.shape
     tile, columns, step, high, wide, strip, stages, warps = shape
     per_sequence, act, fast = layout.tiles_per_sequence(tile), activations.NAMES.index(activation), products.half(x)
