@@ -10,7 +10,7 @@ from typing import Any
 import numpy
 import pytest
 import torch
-from tests.kernels.ptx_machine import launch
+from ptx_machine import launch
 from torch import Tensor
 
 from sumformer.kernels import power_sums as module

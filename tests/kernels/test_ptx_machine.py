@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import torch
-from tests.kernels.ptx_machine import launch
+from ptx_machine import launch
 
 from sumformer.kernels import power_sums as module
 from sumformer.nn.power_sums import power_sums

@@ -66,6 +66,11 @@ def _many(layout: Layout, width: int, device: torch.device) -> bool:
     return 4 * count >= 3 * _multiprocessors(device) and _full(layout, 2 * _TILE)
 
 
+def _programs(device: torch.device, large: bool, tiles: int) -> int:
+    """As many as a device holds at a time: one that works on a large tile fills a multiprocessor."""
+    return min((1 if large else 2) * _multiprocessors(device), tiles)
+
+
 def sums(
     x: Tensor, w: Tensor, b: Tensor, name: str, layout: Layout, keep: Tensor | None, factor: float = 1.0
 ) -> Tensor:
@@ -96,7 +101,7 @@ def tile_sums(
     partial = x.new_empty(count, width, dtype=torch.float32)
     launch(
         long_sums,
-        (min((1 if large else 2) * _multiprocessors(x.device), count * ((width + _TILE - 1) // _TILE)), 1),
+        (_programs(x.device, large, count * ((width + _TILE - 1) // _TILE)), 1),
         (b, x if keep is None else keep, partial, table),
         (layout.length, per_sequence, count),
         (width, x.shape[1]),
@@ -145,7 +150,7 @@ def hidden_tiles(
     g = torch.empty_like(h) if save else h
     launch(
         long_hidden,
-        (min((1 if large else 2) * _multiprocessors(x.device), count * ((width + columns - 1) // columns)), 1),
+        (_programs(x.device, large, count * ((width + columns - 1) // columns)), 1),
         (shift,),
         (count // layout.sequences, count),
         (width, x.shape[1]),

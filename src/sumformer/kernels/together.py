@@ -1,4 +1,4 @@
-"""The kernels of a mixing layer over many tokens, compiled side by side: each step runs once on a tile of zeros."""
+"""The kernels of a mixing layer, compiled side by side: each runs once on zeros, for few tokens in all its shapes."""
 
 from __future__ import annotations
 

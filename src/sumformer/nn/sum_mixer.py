@@ -87,8 +87,7 @@ class SumMixer(FeatureSum, Layer):
         parts: Any = self._modules
         if transformed() or x.is_meta or not _is_idle(parts.get("drop")):
             return None
-        dtype = self._dtype(x)
-        if not self.recompute and not (x.is_cuda and dtype in _HALF and runs_on(x)):
+        if not self.recompute and not (x.is_cuda and _dtype(x) in _HALF and runs_on(x)):
             return None
         sigma, total = parts["sigma"], parts["from_sum"]
         phi, token, out = parts["phi"], parts["from_token"], parts["out"]
@@ -97,21 +96,14 @@ class SumMixer(FeatureSum, Layer):
         if not (_is_plain(phi) and _is_plain(token) and _is_plain(total) and _is_plain(out)) or total.bias is not None:
             return None
         weights = (phi.weight, phi.bias, token.weight, token.bias, total.weight, out.weight, out.bias)
-        device, given = x.device, x.dtype
-        cast = torch.is_autocast_enabled(device.type)
+        device, dtype, cast = x.device, x.dtype, _is_cast(x)
         for t in weights:
-            if type(t) not in _NUMBERS or t.device != device or (t.dtype != given and not cast):
+            if type(t) not in _NUMBERS or t.device != device or (t.dtype != dtype and not cast):
                 return None
         return None if _hooks_of_all() else weights
 
-    def _dtype(self, x: Tensor) -> torch.dtype:
-        """What autocast makes of it, which leaves float64 alone."""
-        kind = x.device.type
-        cast = torch.is_autocast_enabled(kind) and x.dtype != torch.float64
-        return torch.get_autocast_dtype(kind) if cast else x.dtype
-
     def _mix(self, x: Tensor, weights: tuple[Tensor, ...], keep: Tensor | None, cu_seqlens: Tensor | None) -> Tensor:
-        dtype, save = self._dtype(x), torch.is_grad_enabled()
+        dtype, save = _dtype(x), torch.is_grad_enabled()
         tensors = [t if t.dtype == dtype else t.to(dtype) for t in (x.contiguous(), *weights)]
         return mixed(*tensors, keep, cu_seqlens, self.activation, self.mean, save, self.recompute)
 
@@ -121,6 +113,16 @@ class SumMixer(FeatureSum, Layer):
 
     def extra_repr(self) -> str:
         return f"ℝ^{{n×{self.d_model}}} → ℝ^{{n×{self.d_model}}}, {'mean' if self.mean else 'sum'} over {self.d_latent}"
+
+
+def _is_cast(x: Tensor) -> bool:
+    """By autocast, which leaves float64 alone."""
+    return torch.is_autocast_enabled(x.device.type) and x.dtype != torch.float64
+
+
+def _dtype(x: Tensor) -> torch.dtype:
+    """What a product with x is computed in."""
+    return torch.get_autocast_dtype(x.device.type) if _is_cast(x) else x.dtype
 
 
 def _is_plain(part: nn.Module, kind: type[nn.Module] | None = nn.Linear) -> bool:
