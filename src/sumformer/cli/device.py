@@ -15,5 +15,7 @@ def check_device(device: str) -> None:
     """Refuse what is not there."""
     import torch
 
-    if device not in ("cpu", "cuda") or (device == "cuda" and not torch.cuda.is_available()):
-        raise InputError(f"--device: expected cpu, or cuda where there is one, got {device!r}")
+    if device not in ("cpu", "cuda"):
+        raise InputError(f"--device: expected cpu or cuda, got {device!r}")
+    if device == "cuda" and not torch.cuda.is_available():
+        raise InputError("--device cuda: torch finds no CUDA device on this machine; --device cpu runs without one")
