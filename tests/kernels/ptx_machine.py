@@ -1,13 +1,14 @@
-"""The PTX that power sums are written in, run by NumPy: all lanes of a warp step by step, rounded as on a GPU.
+"""The PTX that power sums are written in, run by NumPy: warp after warp, step by step, rounded as on a GPU.
 
 Reading outside the tensors given or the shared memory declared, a vector not aligned to its length, a register never
-written, or lanes that part ways at a branch is an error. Shared memory is NaN at first.
+written, or lanes that part ways at a branch is an error. Shared memory is NaN at first, and where a copy is under way
+until it is waited for.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy
@@ -81,7 +82,7 @@ def parse(text: str) -> tuple[list[tuple[str, str, list[str]]], dict[str, int]]:
     return steps, labels
 
 
-def launch(programs: int, text: str, arguments: Sequence[Any]) -> None:
+def launch(programs: int, text: str, arguments: Sequence[Any], warps: int = 1) -> None:
     """The whole grid, on tensors of a CPU; the third is what is written, and NaN at first."""
     arguments[2].fill_(torch.nan)
     tensors = {a.data_ptr(): a.view(torch.uint8).numpy().reshape(-1) for a in arguments if isinstance(a, torch.Tensor)}
@@ -89,38 +90,77 @@ def launch(programs: int, text: str, arguments: Sequence[Any]) -> None:
     declared = re.search(r"\.shared .*?store\[(\d+)\]", text)
     with numpy.errstate(all="ignore"):
         for cta in range(programs):
-            Warp(numbers, tensors, (cta, programs), int(declared[1]) // 4 if declared else 0).run(text)
+            shared = Shared(int(declared[1]) // 4 if declared else 0, warps * THREADS)
+            running = [Warp(numbers, tensors, (cta, programs), shared, warp).run(text) for warp in range(warps)]
+            while (met := {next(warp, "end") for warp in running}) != {"end"}:
+                assert met == {"barrier"}, "not all warps come to the barrier"
+                shared.barrier(0, warps * THREADS)
+
+
+class Shared:
+    """Shared memory, with who used it since the last barrier."""
+
+    def __init__(self, words: int, threads: int) -> None:
+        self.numbers, self.nobody = numpy.full(words, numpy.nan, dtype="float32"), threads
+        self.writer, self.last = numpy.full(words, -1), numpy.full(words, -1)
+        self.first = numpy.full(words, threads)
+
+    def barrier(self, begin: int, end: int) -> None:
+        """Of these threads: what others used too stays theirs."""
+        written = (self.writer == -1) | ((begin <= self.writer) & (self.writer < end))
+        alone = written & (self.last < end) & (self.first >= begin)
+        self.writer[alone] = self.last[alone] = -1
+        self.first[alone] = self.nobody
+
+    def no_race(self, name: str, words: numpy.ndarray, threads: numpy.ndarray) -> None:
+        """Between two barriers a word that a thread writes is no other thread's."""
+        assert ((self.writer[words] == threads) | (self.writer[words] == -1)).all(), "two lanes at one word"
+        if name == "ld":
+            numpy.minimum.at(self.first, words, threads)
+            numpy.maximum.at(self.last, words, threads)
+            return
+        unread = self.last[words] == -1
+        alone = (self.first[words] == threads) & (self.last[words] == threads)
+        assert (unread | alone).all(), "two lanes at one word"
+        self.writer[words] = threads
+        assert (self.writer[words] == threads).all(), "two lanes at one word"
 
 
 class Warp:
-    """Registers by name, shared memory with who used it since the last barrier, and the tensors by address."""
+    """Registers by name, copies under way, shared memory, and the tensors by address."""
 
     def __init__(
-        self, arguments: Sequence[Any], tensors: dict[int, numpy.ndarray], cta: tuple[int, int], words: int
+        self,
+        arguments: Sequence[Any],
+        tensors: dict[int, numpy.ndarray],
+        cta: tuple[int, int],
+        shared: Shared,
+        number: int = 0,
     ) -> None:
-        self.arguments, self.tensors = arguments, tensors
-        self.shared = numpy.full(words, numpy.nan, dtype="float32")
-        self.special = {"%tid.x": numpy.arange(THREADS), "%ctaid.x": cta[0], "%nctaid.x": cta[1], "store": 0}
+        self.arguments, self.tensors, self.shared = arguments, tensors, shared
+        self.threads = numpy.arange(THREADS) + THREADS * number
+        self.special = {"%tid.x": self.threads, "%ctaid.x": cta[0], "%nctaid.x": cta[1], "store": 0}
         self.names: dict[str, numpy.ndarray] = {}
-        self.barrier()
+        self.copies: list[list[tuple[numpy.ndarray, numpy.ndarray]]] = [[]]
 
-    def barrier(self) -> None:
-        words = len(self.shared)
-        self.writer, self.first = numpy.full(words, -1), numpy.full(words, THREADS)
-        self.last = numpy.full(words, -1)
+    def use(self, name: str, kind: str, index: numpy.ndarray, where: numpy.ndarray) -> None:
+        for word in range(numpy.dtype(KINDS[kind]).itemsize // 4):
+            self.shared.no_race(name, index * numpy.dtype(KINDS[kind]).itemsize // 4 + word, self.threads[where])
 
-    def no_race(self, name: str, index: numpy.ndarray, where: numpy.ndarray) -> None:
-        """Between two barriers a word that a lane writes is no other lane's."""
-        lanes = numpy.arange(THREADS)[where]
-        assert ((self.writer[index] == lanes) | (self.writer[index] == -1)).all(), "two lanes at one word"
-        if name == "ld":
-            numpy.minimum.at(self.first, index, lanes)
-            numpy.maximum.at(self.last, index, lanes)
-            return
-        unread = self.last[index] == -1
-        assert (unread | ((self.first[index] == lanes) & (self.last[index] == lanes))).all(), "two lanes at one word"
-        self.writer[index] = lanes
-        assert (self.writer[index] == lanes).all(), "two lanes at one word"
+    def copy(self, operands: list[str], where: numpy.ndarray) -> None:
+        """The numbers are taken at once and come as late as they may."""
+        target, source, size = operands[0], operands[1], int(operands[2])
+        array, index = self.places(source, "global", "f32", size // 4, where)
+        _, place = self.places(target, "shared", "f32", size // 4, where)
+        for i in range(size // 4):
+            self.use("st", "f32", place + i, where)
+            self.shared.numbers[place + i] = numpy.nan
+            self.copies[-1].append((place + i, array[index + i].copy()))
+
+    def wait(self, but: int) -> None:
+        done, self.copies = self.copies[: max(0, len(self.copies) - 1 - but)], self.copies[-1 - but :]
+        for place, numbers in (copy for group in done for copy in group):
+            self.shared.numbers[place] = numbers
 
     def value(self, name: str, kind: str) -> numpy.ndarray:
         wanted = KINDS[kind]
@@ -146,7 +186,7 @@ class Warp:
         at = self.value(match[1], "u32" if space == "shared" else "u64")[where].astype("int64") + int(match[2] or 0)
         width = numpy.dtype(KINDS[kind]).itemsize
         assert not (at % (count * width)).any(), "not aligned"
-        for base, tensor in [(0, self.shared)] if space == "shared" else self.tensors.items():
+        for base, tensor in [(0, self.shared.numbers)] if space == "shared" else self.tensors.items():
             if len(at) and base <= at.min() and at.max() + count * width <= base + tensor.nbytes:
                 return tensor.view(KINDS[kind]), (at - base) // width
         assert not len(at), "outside of every tensor"
@@ -155,7 +195,8 @@ class Warp:
     def write(self, name: str, new: Any, where: numpy.ndarray) -> None:
         self.names[name] = new if where is EVERYONE else numpy.where(where, new, self.names.get(name, new))
 
-    def run(self, text: str) -> None:
+    def run(self, text: str) -> Iterator[str]:
+        """Until the next barrier of all warps."""
         steps, labels = parse(text)
         at = 0
         while at < len(steps):
@@ -167,19 +208,29 @@ class Warp:
                 at = labels[operands[0]] if where.all() else at
             elif operation == "bar.warp.sync":
                 assert operands == ["0xffffffff"]
-                self.barrier()
+                self.shared.barrier(self.threads[0], self.threads[-1] + 1)
+            elif operation == "bar.sync":
+                assert operands == ["0"]
+                yield "barrier"
+            elif operation == "cp.async.commit_group":
+                self.copies.append([])
+            elif operation == "cp.async.wait_group":
+                self.wait(int(operands[0]))
             else:
                 self.step(operation.split("."), operands, where)
 
     def step(self, operation: list[str], operands: list[str], where: numpy.ndarray) -> None:
         name, kind = operation[0], operation[-1]
+        if name == "cp":
+            self.copy(operands, where)
+            return
         if name in ("ld", "st"):
             target, source = operands if name == "ld" else operands[::-1]
             registers = re.findall(r"\w+", target)
             array, index = self.places(source, operation[1], kind, len(registers), where)
             for i, register in enumerate(registers):
                 if operation[1] == "shared":
-                    self.no_race(name, index + i, where)
+                    self.use(name, kind, index + i, where)
                 if name == "st":
                     array[index + i] = self.value(register, kind)[where]
                 else:

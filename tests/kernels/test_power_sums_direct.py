@@ -10,7 +10,7 @@ from ptx_machine import launch
 
 from sumformer.errors import InputError
 from sumformer.kernels import power_sums as module
-from sumformer.kernels.power_sums_direct import BLOCK, LONG, SHORT, parts
+from sumformer.kernels.power_sums_direct import BLOCK, CHAIN, DEEP, WARPS, parts
 from sumformer.nn.power_sums import power_sums
 
 U = 2.0**-24
@@ -19,48 +19,52 @@ U = 2.0**-24
 @pytest.fixture(autouse=True)
 def emulated(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(module, "_emulated", True)
-    monkeypatch.setattr(module, "_launch", lambda programs, text, arguments, _: launch(programs, text, arguments))
+    monkeypatch.setattr(
+        module, "_launch", lambda programs, text, arguments, _, warps: launch(programs, text, arguments, warps)
+    )
     monkeypatch.setattr(module, "_programs", lambda *_: 1)
     return
 
 
 def test_the_roundings_stay_within_the_contract() -> None:
-    """Those of a chain, of what chains are added to, of a carry, and what adding to a remainder costs."""
-    assert (SHORT + LONG + 1.4) * U <= 0.98e-6
+    """Those of a chain, and of lanes that are added in float32."""
+    assert (1 + U) ** (CHAIN + DEEP) - 1 <= 0.98e-6
 
 
-@pytest.mark.parametrize("n", [3 * LONG * BLOCK, LONG * BLOCK - 1, LONG * BLOCK + BLOCK - 1])
+@pytest.mark.parametrize("n", [6 * BLOCK, BLOCK - 1, 2 * BLOCK - 1])
 def test_what_is_just_too_small_is_lost_seldom(n: int) -> None:
-    """Each token but the first is rounded away, or up, wherever it is added to a number near 1."""
+    """Each token but the first of a lane is rounded away, or up, wherever it is added to a number near 1."""
     x = torch.full((1, n, 1), 1.01 * U)
-    x[0, :32] = 1
+    x[0, :128:4] = 1
     wanted = x.double().sum(1)
-    assert (power_sums(x, 1) - wanted).abs() <= (SHORT + LONG + 1) * U * wanted
+    assert (power_sums(x, 1) - wanted).abs() <= (CHAIN + DEEP) * U * wanted
 
 
 @pytest.mark.parametrize(("d", "degree"), [(2, 2), (3, 4), (4, 6)])
-def test_every_sum_is_carried_every_time(d: int, degree: int) -> None:
-    """All sums are exact here, and those of the lanes with large tokens cannot hold what follows."""
+def test_every_chain_is_added(d: int, degree: int) -> None:
+    """All sums are exact here, and a float32 of the first chains could not hold what follows."""
     assert (len(parts(module.plan_of(d, degree, False))) > 1) == (degree == 6)
-    x = torch.ones(1, 4 * LONG * BLOCK + 5, d)
-    x[0, : 2 * LONG * BLOCK : 2] = 2.0 ** (22 // degree)
+    x = torch.ones(1, 9 * BLOCK + 5, d)
+    x[0, : 2 * BLOCK] = x[0, 6 * BLOCK : 7 * BLOCK] = 2.0 ** (22 // degree)
     betas = torch.tensor(module.exponents(d, degree)[1:], dtype=torch.float64)
-    large, count = LONG * BLOCK, x.shape[1]
+    large, count = 3 * BLOCK, x.shape[1]
     wanted = large * 2.0 ** (22 // degree * betas.sum(1)) + (count - large)
     assert torch.equal(power_sums(x, degree)[0], wanted)
 
 
-@pytest.mark.parametrize("programs", [1, 2, 3, 5])
-@pytest.mark.parametrize("n", [1, 31, BLOCK - 1, BLOCK, BLOCK + 1, 2 * BLOCK + 33, LONG * BLOCK + 1])
-def test_every_token_is_seen_once(n: int, programs: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_programs", lambda *_: min(programs, -(-n // 32)))
-    x = torch.randint(-1, 2, (2, n, 2), generator=torch.Generator().manual_seed(n)).float()
+@pytest.mark.parametrize("programs", [1, 2, 3])
+@pytest.mark.parametrize("d", [1, 2, 3, 4])
+@pytest.mark.parametrize("n", [1, 31, BLOCK - 1, BLOCK, BLOCK + 1, 2 * BLOCK + 33, 7 * BLOCK + 4, 13 * BLOCK + 2])
+def test_every_token_is_seen_once(n: int, d: int, programs: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sequences that begin at a multiple of 16 bytes, and others."""
+    monkeypatch.setattr(module, "_programs", lambda *_: min(programs, -(-n // (WARPS * 32))))
+    x = torch.randint(-1, 2, (2, n, d), generator=torch.Generator().manual_seed(n)).float()
     keep = torch.rand(2, n, generator=torch.Generator().manual_seed(1)) > 0.3
+    betas = module.exponents(d, 2)[1:]
     for mask in (None, keep):
         y = x.double() if mask is None else x.double() * mask.unsqueeze(-1)
-        found = power_sums(x, 2, keep=mask)
-        wanted = [y[..., 0], y[..., 1], y[..., 0] ** 2, y[..., 0] * y[..., 1], y[..., 1] ** 2]
-        assert torch.equal(found, torch.stack([w.sum(1) for w in wanted], 1))
+        wanted = [(y ** torch.tensor(beta)).prod(-1).sum(1) for beta in betas]
+        assert torch.equal(power_sums(x, 2, keep=mask), torch.stack(wanted, 1))
 
 
 @pytest.mark.parametrize("ends", [(0.0, 1.0), (0.1, 1.1), (0.0, 2 / 3), (-0.1, 1.2), (-1.0, 1.0)])
@@ -76,7 +80,7 @@ def test_products_are_not_rounded_before_they_are_added() -> None:
     """x y over two tokens of a lane is 2⁻²⁶, of which a product rounded to float32 leaves nothing."""
     first, second = (1.0, -(1 + 2.0**-12)), (1 + 2.0**-13, 1 + 2.0**-13)
     x = torch.zeros(1, BLOCK, 2)
-    x[0, :32], x[0, 32:64] = torch.tensor(first), torch.tensor(second)
+    x[0, :64:2], x[0, 1:64:2] = torch.tensor(first), torch.tensor(second)  # a lane's two tokens side by side
     plan = module.plan_of(2, 4, False)
     a, b = next(pair for pair in plan.pairs if tuple(map(sum, zip(*pair, strict=True))) == (1, 1))
     assert sum(a) == sum(b) == 1  # one product of two values, in one multiply-add

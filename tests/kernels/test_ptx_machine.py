@@ -14,8 +14,8 @@ from sumformer.nn.power_sums import power_sums
 
 @pytest.mark.parametrize("few", [0, module.FEW])
 def test_without_barriers_lanes_would_race(few: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    def emulate(programs: int, text: str, arguments: tuple[Any, ...], resident: int) -> None:
-        launch(programs, text.replace("bar.warp.sync 0xffffffff;", ""), arguments)
+    def emulate(programs: int, text: str, arguments: tuple[Any, ...], resident: int, warps: int) -> None:
+        launch(programs, text.replace("bar.warp.sync 0xffffffff;", ""), arguments, warps)
 
     monkeypatch.setattr(module, "_emulated", True)
     monkeypatch.setattr(module, "_launch", emulate)

@@ -3,11 +3,10 @@
 On a GPU few features are added in registers (`power_sums_direct`), many by products in the tensor cores, whose rate for
 float64 is that of float32 elsewhere (`power_sums_products`). Both take values p_j in float32, u = 2⁻²⁴: a power tʲ has
 j − 1 roundings; what a T_j adds to the sums is off by at most 2 j² u for |t| ≤ 1 (`power_sums_cover`), the one rounding
-of t apart. A sum is off by 16.4 u Σ|A B| in registers, less than 0.98e-6 of it; in the tensor cores by n 2⁻⁵³ Σ|A B|
-and, where products are smaller than float32 has numbers, 2⁻¹⁷⁹ each. A and B are factors of a feature, or of those that
-it is put together from. All that as long as no value, product or sum leaves the range of float32. The twin adds the
-same features in float64 by matrix products, chunk by chunk. No gradient is defined. Before a graph is captured, a call
-of the same d, degree and basis must have been made.
+of t apart. A sum is off by 15 u Σ|A B| in registers, less than 0.9e-6 of it, and in both by n 2⁻⁵³ Σ|A B|. A and B are
+factors of a feature, or of those that it is put together from. All that as long as no value, and in registers no
+product or sum, leaves the range of float32. The twin adds the same features in float64 by matrix products, chunk by
+chunk. No gradient is defined. Before a graph is captured, a call of the same d, degree and basis must have been made.
 """
 
 from __future__ import annotations
@@ -25,8 +24,8 @@ from sumformer.kernels.availability import runs_on
 from sumformer.kernels.calling import on_device
 from sumformer.kernels.power_sums_blocks import by_blocks
 from sumformer.kernels.power_sums_cover import Cover, Exponents, cover, direct_cover, exponents
-from sumformer.kernels.power_sums_direct import BLOCK, direct, direct_bytes, direct_places, direct_width, parts
-from sumformer.kernels.power_sums_products import SCALE, products, products_bytes
+from sumformer.kernels.power_sums_direct import WARPS, direct, direct_bytes, direct_places, direct_width, parts
+from sumformer.kernels.power_sums_products import products, products_bytes
 from sumformer.kernels.power_sums_values import CONSTRAINTS, LANES
 from sumformer.kernels.side_by_side import side_by_side
 
@@ -72,17 +71,17 @@ def _by_kernels(x: Tensor, keep: Tensor | None, plan: Cover, chebyshev: bool, ce
     batch, n, _ = x.shape
     shift = -centre * inverse
     short = _single(inverse) and _single(shift)
-    masked = keep is not None
-    text = products(plan, chebyshev, masked) if plan.wide else direct(plan, chebyshev, masked, short)
-    count = 1 if plan.wide else len(parts(plan))
+    masked, aligned = keep is not None, batch == 1 or n * x.shape[2] % 4 == 0
+    text = products(plan, chebyshev, masked) if plan.wide else direct(plan, chebyshev, masked, short, aligned)
+    count, warps = (1, 1) if plan.wide else (len(parts(plan)), WARPS)
     width = 128 * len(plan.products) if plan.wide else count * direct_width(plan)
     resident = _resident(plan)
-    programs = _programs(x, resident, -(-n // LANES))
-    share = -(-n // LANES // programs) if plan.wide else -(-(n // BLOCK) // programs)
+    programs = _programs(x, resident, -(-n // (warps * LANES)))
+    share = -(-n // LANES // programs)
     partial = x.new_empty(batch * programs, width, dtype=torch.float64)
     numbers = struct.unpack("4i", struct.pack("2d", inverse, shift))
     arguments = (x, x if keep is None else keep, partial, n, programs, share, *numbers)
-    launched = (count * batch * programs, text, arguments, resident)
+    launched = (count * batch * programs, text, arguments, resident, warps)
     recipes = _recipes(plan, chebyshev, x.device)
     side_by_side(
         (text, resident, recipes[0].shape[1]),
@@ -103,11 +102,14 @@ def _single(number: float) -> bool:
 
 
 def _resident(plan: Cover) -> int:
-    """Programs of a multiprocessor at a time: as many as its registers and its shared memory hold."""
+    """Programs of a multiprocessor at a time: as many as its registers and its shared memory hold.
+
+    Those of few features have as many warps in each of the four parts of a multiprocessor.
+    """
     if not plan.wide:
-        size = len(parts(plan)[0])
-        by_registers = 20 if size <= 20 else 16 if size <= 40 else 8
-        return min(by_registers, 220 * 1024 // (direct_bytes(plan) + 1024))
+        registers = min(255, len(parts(plan)[0]) + 78)
+        by_registers = 2048 // registers // 4 * 4 // WARPS
+        return min(by_registers, 227 * 1024 // (direct_bytes(plan) + 1024) // 2 * 2)
     registers = 8 * len(plan.products) + 2 * len(plan.sets) + 60
     by_registers = next((r for r in (24, 20, 16, 12) if registers <= 2048 // r), 8)
     return min(by_registers, 220 * 1024 // (products_bytes(plan) + 1024))
@@ -121,17 +123,19 @@ def _programs(x: Tensor, resident: int, chunks: int) -> int:
     return min(chunks, max(1, resident * count // x.shape[0]))
 
 
-def _launch(programs: int, text: str, arguments: tuple[Any, ...], resident: int) -> None:
+def _launch(programs: int, text: str, arguments: tuple[Any, ...], resident: int, warps: int) -> None:
     from sumformer.kernels.power_sums_triton import tokens_to_sums
 
-    registers = min(255, 2048 // resident // 8 * 8)
-    tokens_to_sums[(programs,)](*arguments, TEXT=text, CONSTRAINTS=CONSTRAINTS, num_warps=1, maxnreg=registers)
+    registers = min(255, 2048 // (resident * warps) // 8 * 8)
+    tokens_to_sums[(programs,)](*arguments, TEXT=text, CONSTRAINTS=CONSTRAINTS, num_warps=warps, maxnreg=registers)
 
 
 def _added(partial: Tensor, batch: int, places: Tensor, factors: Tensor) -> Tensor:
-    """(programs of all sequences, entries) → (batch, d')."""
+    """(programs of all sequences, entries) → (batch, d'); first over the programs where many are asked for often."""
     if partial.is_cuda:
-        return _put_together(_over_programs(partial, batch), places, factors)
+        often = partial.shape[1] > 256 or factors.shape[1] > 1
+        sums = _over_programs(partial, batch) if often else partial.view(batch, -1, partial.shape[1])
+        return _put_together(sums, places, factors)
     return (partial.view(batch, -1, partial.shape[1]).sum(1)[:, places] * factors).sum(-1)
 
 
@@ -152,7 +156,9 @@ def _put_together(sums: Tensor, places: Tensor, factors: Tensor) -> Tensor:
 
     out = sums.new_empty(sums.shape[0], factors.shape[0])
     numbers = (*sums.shape[1:], out.shape[1])
-    put_together[(out.numel(),)](sums, places, factors, out, *numbers, PARTS=16, TERMS=factors.shape[1], num_warps=1)
+    terms = factors.shape[1]
+    shape = {"PARTS": 512, "num_warps": 8} if terms == 1 else {"PARTS": 16, "num_warps": 1}
+    put_together[(out.numel(),)](sums, places, factors, out, *numbers, TERMS=terms, **shape)
     return out
 
 
@@ -166,9 +172,7 @@ def _recipes(plan: Cover, chebyshev: bool, device: torch.device) -> tuple[Tensor
     for i, recipe in enumerate(found):
         places[i] = next(iter(recipe))  # 0 times another's infinity would be NaN
         places[i, : len(recipe)] = torch.tensor(list(recipe))
-        factors[i, : len(recipe)] = (SCALE if plan.wide else 1.0) * torch.tensor(
-            list(recipe.values()), dtype=torch.float64
-        )
+        factors[i, : len(recipe)] = torch.tensor(list(recipe.values()), dtype=torch.float64)
     return places.to(device), factors.to(device)
 
 

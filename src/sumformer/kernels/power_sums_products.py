@@ -5,16 +5,10 @@ four times eight tokens: lane 4 q + c reads row q of every set for tokens c and 
     sums (16, 8) += rows (16, 8) · columns (8, 8)
 runs in the tensor cores for each product, whose operands lie as they were read. Products of float32 are exact in
 float64. No atomics and a fixed order: two runs agree bit for bit. It is text because Triton has no such product.
-
-There are few units that convert to float64. Those of B are converted by moving bits: sign, exponent and fraction of
-float32, put where float64 has them, are the number times 2⁻⁸⁹⁶, and so are the sums. Infinities and NaN do not survive
-that, so tokens outside a cube where all values are finite go a slower way, with all others of their thirty-two.
 """
 
 from __future__ import annotations
 
-import struct
-from collections.abc import Callable
 from functools import cache
 
 from sumformer.kernels.power_sums_cover import EIGHT, Cover, Exponents
@@ -31,9 +25,6 @@ from sumformer.kernels.power_sums_values import (
     X,
 )
 
-SCALE = 2.0**896
-"""The sums are to be multiplied by it."""
-_SMALL = "0d07F0000000000000"
 _MULTIPLY = "mma.sync.aligned.m16n8k8.row.col.f64.f64.f64.f64"
 
 
@@ -73,13 +64,10 @@ class _Program(Values):
         self.take()
         self.load()
         self.rows()
-        self.say("bar.warp.sync 0xffffffff", "@!usual bra SLOW")
+        self.say("bar.warp.sync 0xffffffff")
         for step in range(LANES // 8):
-            self.multiply(step, self.by_bits)
-        self.say("bra NEXT", "SLOW:")
-        for step in range(LANES // 8):
-            self.multiply(step, self.by_value)
-        self.say("NEXT:", "bar.warp.sync 0xffffffff", "add.u32 chunk, chunk, 1")
+            self.multiply(step)
+        self.say("bar.warp.sync 0xffffffff", "add.u32 chunk, chunk, 1")
         self.say("setp.lt.u32 more, chunk, last", "@more bra LOOP")
         self.finish()
         return "{ " + " ".join(self.lines) + " }"
@@ -88,12 +76,11 @@ class _Program(Values):
         self.value_registers()
         self.say(
             f".shared .align 128 .b8 store[{products_bytes(self.cover)}]",
-            f".reg .f32 x<{self.d}>, y<{self.d}>, size, single, value<4>",
+            f".reg .f32 x<{self.d}>, y<{self.d}>, value<4>, r<{2 * self.width * self.groups}>",
             f".reg .f64 s<{4 * len(self.cover.products)}>, v<{2 * self.width * self.groups}>",
-            f".reg .b32 tid, cta, which, batch, token, chunk, last, chunks, r<{2 * self.width * self.groups}>",
-            ".reg .b32 read, write, mark, next, high, low",
+            ".reg .b32 tid, cta, which, batch, token, chunk, last, chunks, read, write, mark, next, low",
             ".reg .b64 sequence, place, address",
-            ".reg .pred more, inside, usual, small",
+            ".reg .pred more, inside",
         )
 
     def start(self) -> None:
@@ -123,17 +110,9 @@ class _Program(Values):
         self.say("mov.u32 mark, next", *(f"mov.f32 x{c}, y{c}" for c in range(self.d)))
 
     def rows(self) -> None:
-        """Products of the values, those of A times the weight; four sets at a time.
-
-        `usual` where those of all lanes are finite: products of at most m values, and none is above 2^126.
-        """
-        self.say("setp.ne.u32 shown, mark, 0", f"selp.f32 weight, {ONE}, {ZERO}, shown", "setp.eq.u32 usual, 0, 0")
+        """Products of the values, those of A times the weight; four sets at a time."""
+        self.say("setp.ne.u32 shown, mark, 0", f"selp.f32 weight, {ONE}, {ZERO}, shown")
         self.values([f"x{c}" for c in range(self.d)])
-        limit = 2.0 ** (126 / self.cover.degree) / (2 if self.chebyshev else 1)  # |T_k(t)| ≤ max(1, 2 |t|)^k
-        for c in range(self.d):
-            self.say(f"abs.f32 size, u{c}_1", f"setp.le.f32 small, size, {_float32(limit)}")
-            self.say("and.pred usual, usual, small")
-        self.say("vote.sync.all.pred usual, usual, 0xffffffff")
         parts: dict[tuple[int, Exponents], str] = {}
         for group in range(self.groups):
             for q in range(EIGHT):
@@ -145,7 +124,7 @@ class _Program(Values):
                 place = 4 * self.width * (EIGHT * group + q)
                 self.say(f"st.shared.v{self.width}.f32 [write+{place}], {{{', '.join(names)}}}")
 
-    def multiply(self, step: int, converted: Callable[[int, str, str], None]) -> None:
+    def multiply(self, step: int) -> None:
         """Eight tokens, those of c = 0 … 3 so far apart that no bank is asked twice."""
         apart = EIGHT // self.width
         away = [(s // apart * 4 * apart + s % apart) * self.stride for s in (2 * step, 2 * step + 1)]
@@ -158,27 +137,14 @@ class _Program(Values):
                     for half in (0, 1):
                         names = ", ".join(f"r{2 * (self.width * group + j) + half}" for j in range(self.width))
                         place = away[half] + 4 * self.width * EIGHT * group
-                        self.say(f"ld.shared.v{self.width}.u32 {{{names}}}, [read+{place}]")
+                        self.say(f"ld.shared.v{self.width}.f32 {{{names}}}, [read+{place}]")
                 if i not in seen:
-                    for half in (0, 1):
-                        converted(self.cover.sets[i][0], f"r{2 * i + half}", f"v{2 * i + half}")
+                    self.say(*(f"cvt.f64.f32 v{2 * i + half}, r{2 * i + half}" for half in (0, 1)))
                 loaded.add(group)
                 seen.add(i)
             sums = "{" + ", ".join(f"s{4 * number + i}" for i in range(4)) + "}"
             rows = ", ".join(f"v{2 * i + half}" for half in (0, 1) for i in (first, second))
             self.say(f"{_MULTIPLY} {sums}, {{{rows}}}, {{v{2 * third}, v{2 * third + 1}}}, {sums}")
-
-    def by_bits(self, side: int, read: str, value: str) -> None:
-        if side == 0:
-            self.say(f"mov.b32 single, {read}", f"cvt.f64.f32 {value}, single")
-        else:
-            self.say(f"shr.s32 high, {read}, 3", "and.b32 high, high, 0x8fffffff", f"shl.b32 low, {read}, 29")
-            self.say(f"mov.b64 {value}, {{low, high}}")
-
-    def by_value(self, side: int, read: str, value: str) -> None:
-        self.say(f"mov.b32 single, {read}", f"cvt.f64.f32 {value}, single")
-        if side == 1:
-            self.say(f"mul.rn.f64 {value}, {value}, {_SMALL}")
 
     def finish(self) -> None:
         """Lane 4 r + c holds columns 2 c and 2 c + 1 of rows r and r + 8."""
@@ -187,9 +153,3 @@ class _Program(Values):
         self.say(f"add.u64 address, place, {PARTIAL}", "mul.wide.u32 place, tid, 16", "add.u64 address, address, place")
         for i in range(2 * len(self.cover.products)):
             self.say(f"st.global.v2.f64 [address+{half * i}], {{s{2 * i}, s{2 * i + 1}}}")
-
-
-def _float32(value: float) -> str:
-    """Rounded towards 0."""
-    bits = struct.unpack("I", struct.pack("f", value))[0]
-    return f"0f{bits - (struct.unpack('f', struct.pack('I', bits))[0] > value):08X}"
