@@ -99,8 +99,7 @@ def gradients(
     keep = None if keep is None else keep.contiguous()
     layout, rows, dy = Layout.of(x, cu_seqlens), x.flatten(0, 1), grad.flatten(0, 1).contiguous()
     flags = None if keep is None else keep.flatten()
-    most = short_mix.MOST_BACKWARD
-    if not recompute and short_mix.shape_for(rows, w_phi, w_x, w_o, layout, most) is not None:
+    if not recompute and short_mix.shape_for(rows, w_phi, w_x, w_o, layout) is not None:
         assert g is not None
         assert h is not None
         short = short_mix.backward(
@@ -118,13 +117,15 @@ def gradients(
     dw_o, db_o = _Sum(dtype, one), _Sum(dtype, one)
     reached = total.new_zeros(0 if one else layout.sequences, d)
     for place, sequences, part in pieces:
+        x_i, dy_i, dz_i = (t if one else t[place] for t in (rows, dy, dz))  # a slice takes as long as a launch
+        shift_s = shift if one else shift[sequences]
         if recompute:
-            h, g = hidden(rows[place], w_x, shift[sequences], activation, part, True)
+            h, g = hidden(x_i, w_x, shift_s, activation, part, True)
         assert g is not None
         assert h is not None
-        found, summed = pull(dy[place], w_o, g, shift[sequences], activation, part, dz[place])
+        found, summed = pull(dy_i, w_o, g, shift_s, activation, part, dz_i)
         reached = found if one else _add(reached, sequences, found)
-        dw_o.add(dy[place].t(), h)
+        dw_o.add(dy_i.t(), h)
         db_o.more(summed)
     even = keep is None and layout.cu_seqlens is None
     if _few(layout.sequences, w_s):
@@ -138,14 +139,15 @@ def gradients(
     joined = torch.cat([w_x, w_phi])
     dw, db_phi = _Sum(dtype, one), _Sum(dtype, one)
     for place, sequences, part in pieces:
-        piece = both[: part.rows]
+        x_i, dx_i, scale_s = (rows, dx, scale) if one else (rows[place], dx[place], scale[sequences])
+        piece = both if one else both[: part.rows]
         if not one:
             piece[:, :d].copy_(dz[place])
-        kept = None if flags is None else flags[place]
-        found = spread(rows[place], w_phi, b_phi, scale[sequences], activation, part, kept, piece[:, d:])
+        kept = flags if one or flags is None else flags[place]
+        found = spread(x_i, w_phi, b_phi, scale_s, activation, part, kept, piece[:, d:])
         db_phi.more(_over_sequences(found))
-        torch.mm(piece, joined, out=dx[place])
-        dw.add(piece.t(), rows[place])
+        torch.mm(piece, joined, out=dx_i)
+        dw.add(piece.t(), x_i)
     dw_x, dw_phi = torch.split(dw.value(), [d, w_phi.shape[0]])
     return (
         dx.view_as(x),

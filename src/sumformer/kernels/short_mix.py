@@ -20,9 +20,9 @@ from sumformer.kernels.counters import counter
 from sumformer.kernels.launch import launch
 from sumformer.kernels.layout import Layout
 
-MOST, MOST_BACKWARD = 4096, 2048
-"""Rows. On an H200 products of their own take less of the device from about 1,500 on (45 µs at 2,048, not 53), but four
-launches more, which take the host 100 µs."""
+MOST = 4096
+"""Rows. On an H200 products of their own take less of the device from about 1,500 on (45 µs at 2,048, not 53; with
+backward 223 µs at 4,096, not 237), but more launches, which take the host 100 µs forward and 500 with backward."""
 FEW = 8
 """Sequences, one after the other; with more, W_s Σ is a matrix product."""
 Shape = tuple[int, int, int, int, int, int, int, int]
@@ -38,9 +38,9 @@ A strip has no fewer rows than there are threads: none of them reads what anothe
 _COLS, _ROWS, _TILES, _INNER = 8, 256, 4, 1024
 
 
-def shape_for(x: Tensor, w_phi: Tensor, w_x: Tensor, w_o: Tensor, layout: Layout, most: int = MOST) -> Shape | None:
+def shape_for(x: Tensor, w_phi: Tensor, w_x: Tensor, w_o: Tensor, layout: Layout) -> Shape | None:
     """For few rows in few sequences of equal length that fill their tiles, in half precision; so do widths."""
-    if layout.cu_seqlens is not None or not 0 < layout.rows <= most or layout.sequences > FEW:
+    if layout.cu_seqlens is not None or not 0 < layout.rows <= MOST or layout.sequences > FEW:
         return None
     shape = next(found for rows, found in SHAPES.items() if layout.rows <= rows)
     tile, columns, depth = shape[:3]
