@@ -101,6 +101,18 @@ def test_complex_functions_enclose(fn, re, im, width, height, s, t):
         assert float(part.lower()) <= enclosure.hi[0]
 
 
+@given(st.floats(0.01, 3), st.floats(0, 0.7), st.floats(0, 1), st.floats(0, 0.1))
+def test_tanh_is_enclosed_alike_on_both_sides(re, im, width, height):
+    """They were not, and honest certificates of nested tanh did not verify."""
+    ops = RectangleOperations(2)
+    ends = np.array([re, -re - width])
+    box = rectangle(Interval(ends, ends + width), Interval(np.array([im, -im - height]), np.array([im + height, -im])))
+    with np.errstate(all="ignore"):
+        value = ops.function("tanh", box)
+    right, left = value.modulus.hi
+    assert abs(left - right) <= 1e-9 * right or ops.bad.all()
+
+
 @pytest.mark.parametrize("fn", ["log", "sqrt"])
 @pytest.mark.parametrize("re", [(-1.0, 1.0), (-2.0, -1.0), (0.0, 1.0)])
 def test_the_cut_is_not_analytic(fn, re):

@@ -66,3 +66,25 @@ def test_a_name_of_the_gallery_is_answered_by_its_formula(command: str):
     found = CliRunner().invoke(app, [command, "soft_rank"])
     assert found.exit_code == 2
     assert "'mean(sigmoid((x - y)/0.1))'" in " ".join(found.stderr.split())
+
+
+def test_a_folder_below_a_file_is_refused_before_the_work(tmp_path):
+    (tmp_path / "notes").write_text("mine")
+    found = CliRunner().invoke(app, ["construct", "x - mean(y)", "--out", str(tmp_path / "notes" / "below")])
+    assert (found.exit_code, found.stdout) == (2, "")
+    assert "cannot be written" in " ".join(found.stderr.split())
+
+
+def test_several_constructions_are_named(tmp_path):
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "certificate.json").write_text("{}")
+    found = CliRunner().invoke(app, ["verify", str(tmp_path)])
+    message = "".join(found.stderr.split())
+    assert found.exit_code == 2
+    assert all(str(tmp_path / name) in message for name in ("one", "two"))
+
+
+def test_formulas_of_the_gallery_and_sizes_are_shown_whole():
+    assert "…" not in CliRunner().invoke(app, ["targets"], env={"COLUMNS": "80"}).stdout
+    assert "…" not in CliRunner().invoke(app, ["sizes", "x - mean(y)", "--epsilon", "0.5"]).stdout

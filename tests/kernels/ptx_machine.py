@@ -1,8 +1,9 @@
 """The PTX that power sums are written in, run by NumPy: warp after warp, step by step, rounded as on a GPU.
 
-Reading outside the tensors given or the shared memory declared, a vector not aligned to its length, a register never
-written, or lanes that part ways at a branch is an error. Shared memory is NaN at first, and where a copy is under way
-until it is waited for.
+Reading outside the tensors given or the shared memory declared, more of that than a program may have, a vector not
+aligned to its length, a register never written, lanes that part ways at a branch or a barrier, and two lanes or warps
+at one word with no barrier in between are errors. Shared memory is NaN at first, and where a copy is under way until it
+is waited for; so is what a lane has not written of a register.
 """
 
 from __future__ import annotations
@@ -16,10 +17,10 @@ import torch
 
 THREADS = 32
 EVERYONE = numpy.ones(THREADS, dtype=bool)
+MOST_SHARED = 48 * 1024
 KINDS = {
     "u8": "uint8",
     "u32": "uint32",
-    "s32": "int32",
     "b32": "uint32",
     "u64": "uint64",
     "f32": "float32",
@@ -53,16 +54,12 @@ RULES: dict[str, Callable[..., Any]] = {
     "div": lambda a, b: a // b,
     "rem": lambda a, b: a % b,
     "and": lambda a, b: a & b,
-    "xor": lambda a, b: a ^ b,
-    "shl": lambda a, b: a << b,
     "shr": lambda a, b: a >> b,
-    "abs": numpy.abs,
 }
 COMPARE = {
     "eq": numpy.equal,
     "ne": numpy.not_equal,
     "lt": numpy.less,
-    "le": numpy.less_equal,
     "ge": numpy.greater_equal,
 }
 
@@ -88,42 +85,60 @@ def launch(programs: int, text: str, arguments: Sequence[Any], warps: int = 1) -
     tensors = {a.data_ptr(): a.view(torch.uint8).numpy().reshape(-1) for a in arguments if isinstance(a, torch.Tensor)}
     numbers = [a.data_ptr() if isinstance(a, torch.Tensor) else a for a in arguments]
     declared = re.search(r"\.shared .*?store\[(\d+)\]", text)
+    size = int(declared[1]) if declared else 0
+    assert size <= MOST_SHARED, "more shared memory than a program may declare"
     with numpy.errstate(all="ignore"):
         for cta in range(programs):
-            shared = Shared(int(declared[1]) // 4 if declared else 0, warps * THREADS)
+            shared = Shared(size // 4, warps)
             running = [Warp(numbers, tensors, (cta, programs), shared, warp).run(text) for warp in range(warps)]
             while (met := {next(warp, "end") for warp in running}) != {"end"}:
                 assert met == {"barrier"}, "not all warps come to the barrier"
-                shared.barrier(0, warps * THREADS)
+                shared.barrier()
 
 
 class Shared:
-    """Shared memory, with who used it since the last barrier."""
+    """Shared memory, with the lanes that used it since a barrier of their warp, and the warps since one of all."""
 
-    def __init__(self, words: int, threads: int) -> None:
-        self.numbers, self.nobody = numpy.full(words, numpy.nan, dtype="float32"), threads
+    def __init__(self, words: int, warps: int) -> None:
+        self.numbers = numpy.full(words, numpy.nan, dtype="float32")
+        self.lanes, self.warps = Users(words, warps * THREADS), Users(words, warps)
+
+    def barrier(self) -> None:
+        for users in (self.lanes, self.warps):
+            users.barrier(0, users.nobody)
+
+    def use(self, name: str, words: numpy.ndarray, threads: numpy.ndarray) -> None:
+        self.lanes.no_race(name, words, threads)
+        self.warps.no_race(name, words, threads // THREADS)
+
+
+class Users:
+    """Who wrote each word, and the first and last of those who read it."""
+
+    def __init__(self, words: int, nobody: int) -> None:
+        self.nobody = nobody
         self.writer, self.last = numpy.full(words, -1), numpy.full(words, -1)
-        self.first = numpy.full(words, threads)
+        self.first = numpy.full(words, nobody)
 
     def barrier(self, begin: int, end: int) -> None:
-        """Of these threads: what others used too stays theirs."""
+        """Of these users: what others used too stays theirs."""
         written = (self.writer == -1) | ((begin <= self.writer) & (self.writer < end))
         alone = written & (self.last < end) & (self.first >= begin)
         self.writer[alone] = self.last[alone] = -1
         self.first[alone] = self.nobody
 
-    def no_race(self, name: str, words: numpy.ndarray, threads: numpy.ndarray) -> None:
-        """Between two barriers a word that a thread writes is no other thread's."""
-        assert ((self.writer[words] == threads) | (self.writer[words] == -1)).all(), "two lanes at one word"
+    def no_race(self, name: str, words: numpy.ndarray, users: numpy.ndarray) -> None:
+        """Between two barriers a word that one writes is no other's."""
+        assert ((self.writer[words] == users) | (self.writer[words] == -1)).all(), "two lanes at one word"
         if name == "ld":
-            numpy.minimum.at(self.first, words, threads)
-            numpy.maximum.at(self.last, words, threads)
+            numpy.minimum.at(self.first, words, users)
+            numpy.maximum.at(self.last, words, users)
             return
         unread = self.last[words] == -1
-        alone = (self.first[words] == threads) & (self.last[words] == threads)
+        alone = (self.first[words] == users) & (self.last[words] == users)
         assert (unread | alone).all(), "two lanes at one word"
-        self.writer[words] = threads
-        assert (self.writer[words] == threads).all(), "two lanes at one word"
+        self.writer[words] = users
+        assert (self.writer[words] == users).all(), "two lanes at one word"
 
 
 class Warp:
@@ -141,11 +156,11 @@ class Warp:
         self.threads = numpy.arange(THREADS) + THREADS * number
         self.special = {"%tid.x": self.threads, "%ctaid.x": cta[0], "%nctaid.x": cta[1], "store": 0}
         self.names: dict[str, numpy.ndarray] = {}
-        self.copies: list[list[tuple[numpy.ndarray, numpy.ndarray]]] = [[]]
+        self.copies: list[list[tuple[numpy.ndarray, numpy.ndarray, numpy.ndarray]]] = [[]]
 
     def use(self, name: str, kind: str, index: numpy.ndarray, where: numpy.ndarray) -> None:
         for word in range(numpy.dtype(KINDS[kind]).itemsize // 4):
-            self.shared.no_race(name, index * numpy.dtype(KINDS[kind]).itemsize // 4 + word, self.threads[where])
+            self.shared.use(name, index * numpy.dtype(KINDS[kind]).itemsize // 4 + word, self.threads[where])
 
     def copy(self, operands: list[str], where: numpy.ndarray) -> None:
         """The numbers are taken at once and come as late as they may."""
@@ -155,11 +170,12 @@ class Warp:
         for i in range(size // 4):
             self.use("st", "f32", place + i, where)
             self.shared.numbers[place + i] = numpy.nan
-            self.copies[-1].append((place + i, array[index + i].copy()))
+            self.copies[-1].append((place + i, array[index + i].copy(), where))
 
     def wait(self, but: int) -> None:
         done, self.copies = self.copies[: max(0, len(self.copies) - 1 - but)], self.copies[-1 - but :]
-        for place, numbers in (copy for group in done for copy in group):
+        for place, numbers, where in (copy for group in done for copy in group):
+            self.use("st", "f32", place, where)  # nobody else sees it before a barrier behind this
             self.shared.numbers[place] = numbers
 
     def value(self, name: str, kind: str) -> numpy.ndarray:
@@ -193,7 +209,10 @@ class Warp:
         return next(iter(self.tensors.values())), at
 
     def write(self, name: str, new: Any, where: numpy.ndarray) -> None:
-        self.names[name] = new if where is EVERYONE else numpy.where(where, new, self.names.get(name, new))
+        if where is not EVERYONE:
+            nothing = numpy.nan if new.dtype.kind == "f" else numpy.iinfo(new.dtype).max
+            new = numpy.where(where, new, self.names.get(name, nothing))
+        self.names[name] = new
 
     def run(self, text: str) -> Iterator[str]:
         """Until the next barrier of all warps."""
@@ -203,12 +222,14 @@ class Warp:
             predicate, operation, operands = steps[at]
             where = self.names[predicate.lstrip("!")] ^ (predicate[0] == "!") if predicate else EVERYONE
             at += 1
+            if operation.startswith(("bar", "cp.async.commit", "cp.async.wait")):
+                assert not predicate, "lanes part ways"
             if operation == "bra":
                 assert where.all() or not where.any(), "lanes part ways"
                 at = labels[operands[0]] if where.all() else at
             elif operation == "bar.warp.sync":
                 assert operands == ["0xffffffff"]
-                self.shared.barrier(self.threads[0], self.threads[-1] + 1)
+                self.shared.lanes.barrier(self.threads[0], self.threads[-1] + 1)
             elif operation == "bar.sync":
                 assert operands == ["0"]
                 yield "barrier"
@@ -245,11 +266,6 @@ class Warp:
         if sources[0].startswith("{"):
             low, high = (self.value(s, "u32").astype("uint64") for s in re.findall(r"[$\w]+", sources[0]))
             new = (low | high << numpy.uint64(32)).view("float64")
-        elif operation[:2] == ["mov", "b32"]:
-            new = self.value(sources[0], "u32").view("float32")
-        elif kind == "pred":
-            found = self.names[sources[0]]
-            new = numpy.broadcast_to(found.all(), (THREADS,)) if name == "vote" else found & self.names[sources[1]]
         elif name == "setp":
             new = COMPARE[operation[1]](*(self.value(s, kind) for s in sources))
         elif name == "selp":

@@ -110,3 +110,17 @@ def test_power_sums_agree_bit_for_bit_and_in_a_graph():
         out = power_sums(x, 6, "chebyshev")
     graph.replay()
     assert torch.equal(out, first)
+
+
+def test_power_sums_compile_nothing_for_another_length():
+    """Sequences that begin at a multiple of 16 bytes, and others."""
+    from sumformer.kernels.power_sums_triton import add_programs, put_together, tokens_to_sums
+
+    def compiled(*lengths: int) -> int:
+        for n in lengths:
+            power_sums(torch.rand(2, n, 2, device="cuda"), 5, "chebyshev")
+        kernels = (tokens_to_sums, add_programs, put_together)
+        return sum(len(cache[0]) for kernel in kernels for cache in kernel.device_caches.values())
+
+    first = compiled(3000)
+    assert compiled(1, 31, 3001, 3002, 50001, 300008) == first

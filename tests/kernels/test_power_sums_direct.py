@@ -1,4 +1,4 @@
-"""The program of few features where only it can go wrong: chains, carries, shares, and how t is rounded."""
+"""The program of few features where only it can go wrong: chains, lanes, shares, and how t is rounded."""
 
 from __future__ import annotations
 

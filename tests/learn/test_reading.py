@@ -101,6 +101,7 @@ def test_objects_in_an_npz_are_not_unpickled(tmp_path):
     [
         ({"x": X}, "no targets"),
         ({"y": Y}, "expected x"),
+        ({"X": X, "Y": Y}, "expected x .* found X, Y"),
         ({"x": X[0], "y": Y}, "shape"),
         ({"x": X, "y": Y[:5]}, "each of the 6 sets"),
         ({"x": X, "y": np.zeros((6, 4, 3, 2))}, "one target"),

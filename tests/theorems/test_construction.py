@@ -12,6 +12,7 @@ from sumformer.errors import (
     InputError,
     OutsideBoxError,
     RefusedError,
+    ShapeError,
     TargetError,
 )
 
@@ -85,6 +86,13 @@ def test_queries_against_weighted_sources(gauss):
     wanted = gauss.target(x, sources=copies)
     assert float((gauss(x, sources=z, weights=w) - wanted).abs().max()) <= gauss.certificate.total
     assert float((gauss(x, sources=copies) - wanted).abs().max()) <= gauss.certificate.total
+
+
+def test_sources_of_another_batch_are_refused(gauss):
+    x = torch.rand(2, 3, gauss.target.d, dtype=torch.float64)
+    assert torch.equal(gauss(x, sources=x[:1])[0], gauss(x[:1], sources=x[:1])[0])
+    with pytest.raises(ShapeError, match="batch of 2, as X, or of 1"):
+        gauss(x, sources=torch.cat([x, x]))
 
 
 def test_others_have_no_sources():

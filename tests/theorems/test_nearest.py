@@ -31,6 +31,14 @@ def test_it_is_the_least_to_a_factor(guess: float, hints: bool) -> None:
     assert float(f"{found:.2g}") == found  # what is printed is what was tried
 
 
+def test_subnormal_numbers() -> None:
+    """Their products are 0, of which there is no logarithm."""
+    _, attempt = least(3e-306, True)
+    found = nearest(attempt, 1e-310, 1e-305)  # type: ignore[arg-type]
+    assert found is not None
+    assert 3e-306 <= found <= 1.2 * RATIO * 3e-306
+
+
 def test_none_where_nothing_goes_through() -> None:
     _, attempt = least(float("inf"), True)
     assert nearest(attempt, 1e-3, 1e-2) is None  # type: ignore[arg-type]

@@ -70,6 +70,10 @@ class Certificate:
     not_claimed: tuple[str, ...] = NOT_CLAIMED
     version: int = VERSION
 
+    def __repr__(self) -> str:
+        domain = f"d = {self.d}, {self.tokens} tokens, box {self.box}"
+        return f"Certificate({self.target}, {domain}: {self.norm} error ≤ {self.total:.6g}, ε = {self.epsilon:g})"
+
     @property
     def p(self) -> float | None:
         """p of d_p; None where the bound is of the supremum."""
@@ -85,6 +89,8 @@ class Certificate:
 
     @staticmethod
     def read(path: Path) -> Certificate:
+        if not path.exists():
+            raise FileFormatError(path, "no such file; expected a folder of `sumformer construct --out` or .save(…)")
         data = read_config(path)
         try:
             terms = tuple(ErrorTerm(**term) for term in data.pop("terms"))

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.table import Table
+from rich.table import Column, Table
 
 from sumformer.cli.bench_result import report
 from sumformer.cli.device import Device, check_device
@@ -44,13 +44,15 @@ def bench(
 
 def show(result: dict[str, Any]) -> None:
     """Times by contestant, then ratios."""
-    table = Table("mechanism", "contestant", "n", "forward ms", "fwd+bwd ms", "peak MiB")
+    table = Table("mechanism", Column("contestant", overflow="fold"), "n", "forward ms", "fwd+bwd ms", "peak MiB")
     for r in result["rows"]:
         peak = "" if r["peak_bytes"] is None else f"{r['peak_bytes'] / 2**20:.0f}"
         times = (f"{1e3 * r['forward_seconds']:.2f}", f"{1e3 * r['step_seconds']:.2f}")
         table.add_row(r["mechanism"], r["name"], f"{r['n']:,}", *times, peak)
     console.print(table)
-    ratio = Table("ours", "peer", "n", "peer / ours, forward", "fwd+bwd", "memory")
+    ratio = Table(
+        *(Column(who, overflow="fold") for who in ("ours", "peer")), "n", "peer / ours, forward", "fwd+bwd", "memory"
+    )
     for r in result["ratios"]:
         cells = ["" if r[what] is None else f"{r[what]:.2f}" for what in ("forward", "step", "memory")]
         ratio.add_row(r["ours"], r["peer"], f"{r['n']:,}", *cells)

@@ -13,7 +13,7 @@ from sumformer.errors import CertificateError, RefusedError
 from sumformer.targets.target import Target
 from sumformer.theorems.construction import construct
 from sumformer.theorems.counted_sizes import counted_sizes
-from sumformer.theorems.saved_folder import check_folder
+from sumformer.theorems.saved_folder import check_folder, check_target
 from sumformer.theorems.verification import examine
 
 COMPILED = ("transformer", "linformer", "performer")
@@ -33,13 +33,22 @@ _LINES = {
 
 
 def compare(
-    f: Target, epsilon: float, route: str | None, dtype: str, options: dict[str, Any], out: Path | None, as_json: bool
+    f: Target,
+    epsilon: float,
+    route: str | None,
+    dtype: str,
+    options: dict[str, Any],
+    out: Path | None,
+    overwrite: bool,
+    as_json: bool,
 ) -> None:
     """Build all four, attack each, print the table; what is refused says why in its place."""
     rows = []
     make_folder(out)
     for folder in [] if out is None else [out / architecture for architecture in ARCHITECTURES]:
         check_folder(folder)  # before the work
+        if not overwrite:
+            check_target(folder, f.source)
     for architecture in ARCHITECTURES:
         with messages.status(f"{architecture} …"):
             rows.append(_row(f, epsilon, architecture, route, dtype, options, out))
@@ -56,6 +65,9 @@ def compare(
             console.print(f"{row['architecture']} refused: {row['refused']}", markup=False)
     if not any("refused" in row for row in rows if row["architecture"] == "transformer"):
         console.print("the Transformer's attention costs O(n²) by definition; the others are linear in n")
+    if out is not None:
+        names = ", ".join(row["architecture"] for row in built)
+        console.print(f"written to folders of {out}: {names}", markup=False)
 
 
 def _row(

@@ -19,7 +19,7 @@ from sumformer.errors import CertificateError
 from sumformer.theorems.construction import Construction
 from sumformer.theorems.construction import construct as build
 from sumformer.theorems.counted_sizes import attention_layers
-from sumformer.theorems.saved_folder import REPORT_FILE, check_folder
+from sumformer.theorems.saved_folder import REPORT_FILE, check_folder, check_target
 from sumformer.theorems.verification import examine
 
 Expression = Annotated[
@@ -57,6 +57,7 @@ CodeOption = Annotated[
 ]
 Out = Annotated[Path | None, typer.Option("--out", "-o", help="Folder for the network, certificate and report.")]
 NoReport = Annotated[bool, typer.Option("--no-report", help="Skip report.html.")]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace what --out holds, also of another target.")]
 
 
 @command
@@ -78,6 +79,7 @@ def construct(
     code: CodeOption = None,
     out: Out = None,
     no_report: NoReport = False,
+    overwrite: Overwrite = False,
     as_json: Json = False,
 ) -> None:
     """Build a network within EPSILON of EXPRESSION for every input, with a proof of it."""
@@ -89,10 +91,12 @@ def construct(
     options |= {} if norm_p is None else {"p": norm_p}
     options |= {} if k is None else {"k": k}
     if architecture == "all":
-        compare(f, epsilon, route, dtype, options, out, as_json)
+        compare(f, epsilon, route, dtype, options, out, overwrite, as_json)
         return
-    if out is not None:
-        check_folder(out)  # before the work
+    if out is not None:  # before the work
+        check_folder(out)
+        if not overwrite:
+            check_target(out, f.source)
     with messages.status("constructing …"):
         construction = build(f, epsilon, architecture=architecture, route=route, dtype=dtype, options=options)
     with messages.status("attacking …"):

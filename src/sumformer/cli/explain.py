@@ -71,12 +71,16 @@ def summary(found: Explanation) -> dict[str, Any]:
 def show(found: Explanation, everything: bool) -> None:
     """The explanation in the terminal."""
     c = found.construction.certificate
-    parts = f"φ, Σ, ψ by route {c.route}" if found.stream is None else f"{len(found.blocks)} blocks"
+    parts = (
+        f"φ, Σ, ψ by route {c.route}"
+        if found.stream is None
+        else f"{len(found.blocks)} block{'s' if len(found.blocks) != 1 else ''}"
+    )
     console.print(f"{c.target} as a {c.architecture}: {parts}, ε = {c.epsilon:g}", markup=False)
     console.print(_blocks(found))
     lines = found.values if everything else found.values[:SHOWN]
     values = Table(title="first token", box=SIMPLE, pad_edge=False, collapse_padding=True)
-    values.add_column("value", no_wrap=True, max_width=NAMED)
+    values.add_column("value", overflow="fold", max_width=NAMED)
     for head in ("at", "in" if found.stream is None else "block", "computed", "ideal", "off by", "allowed"):
         values.add_column(head, no_wrap=True)
     for v in lines:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.box import SIMPLE
+from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
 from sumformer.cli.construct import BoxOption, Dim, Expression
@@ -58,7 +58,8 @@ def sizes(
 
 def show(found: list[dict[str, Any]], title: str) -> None:
     """The table in the terminal; * marks what was counted by formula."""
-    table = Table(title=title, box=SIMPLE, padding=(0, 1))
+    console.print(title, markup=False)
+    table = Table(box=SIMPLE_HEAD, padding=0, show_edge=False)  # every number whole in 80 columns
     table.add_column("construction", no_wrap=True)
     for head in ("ε", "attention", "token-wise", "width", "weights", "largest"):
         table.add_column(head, justify="right", no_wrap=True)

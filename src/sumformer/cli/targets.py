@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rich.table import Table
+from rich.text import Text
 
 from sumformer.cli.output import Json, command, console, print_json
 from sumformer.targets.gallery import GALLERY
@@ -32,9 +32,9 @@ def targets(as_json: Json = False) -> None:
     if as_json:
         print_json({"targets": rows})
         return
-    table = Table("name", "expression", "d", "tokens", "class", "meaning", show_lines=False)
     for row in rows:
-        table.add_row(*(str(row[key]) for key in ("name", "expression", "dim", "tokens", "class", "meaning")))
-    console.print(table)
+        console.print(Text(f"{row['name']}", style="bold") + Text(f"  {row['meaning']}"))
+        console.print(f"    {row['expression']}", markup=False, soft_wrap=True)  # whole, to be copied
+        console.print(f"    --dim {row['dim']} --tokens {row['tokens']}, class {row['class']}", markup=False)
     for kind, text in _ROUTES.items():
         console.print(f"{kind}: {text}")

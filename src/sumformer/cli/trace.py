@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.table import Table
+from rich.table import Column, Table
 
 from sumformer.cli.output import Json, command, console, print_json
 from sumformer.cli.pattern import read_pattern
@@ -79,7 +79,8 @@ def summary(plan: Plan, found: Trace) -> dict[str, object]:
 def show(plan: Plan, found: Trace, every: bool) -> None:
     """The table in the terminal."""
     names = [f"token {j + 1} = ({', '.join(map(str, token))})" for j, token in enumerate(found.tokens)]
-    table = Table("layer", "what", *names, title=f"{plan.theorem}: ids in units of δ = 1/{found.grid.q}")
+    heads = (Column("layer"), Column("what"), *(Column(name, overflow="fold") for name in names))  # every digit
+    table = Table(*heads, title=f"{plan.theorem}: ids in units of δ = 1/{found.grid.q}")
     for k, (what, ids, moved) in enumerate(zip(found.what, found.ids, found.moved, strict=True)):
         if moved or every:
             table.add_row(str(k), what, *(str(v) for v in ids))

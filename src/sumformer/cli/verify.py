@@ -9,8 +9,10 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
+from sumformer.certificates.certificate import CERTIFICATE_FILE
 from sumformer.certificates.quadrature import Quadrature
 from sumformer.cli.output import Json, command, console, messages, print_json
+from sumformer.errors import InputError
 from sumformer.theorems.verification import Verdict
 from sumformer.theorems.verification import verify as run
 
@@ -21,6 +23,9 @@ NoAttack = Annotated[bool, typer.Option("--no-attack", help="Only re-derive the 
 @command
 def verify(directory: Directory, no_attack: NoAttack = False, as_json: Json = False) -> int:
     """Re-derive a certificate from the saved weights, with code of its own, then try to break it."""
+    held = sorted(directory.glob(f"*/{CERTIFICATE_FILE}"))
+    if held and not (directory / CERTIFICATE_FILE).exists():
+        raise InputError(f"{directory} holds several constructions; give one: {', '.join(str(p.parent) for p in held)}")
     with messages.status("verifying …"):
         verdict = run(directory, attack=not no_attack)
     if as_json:

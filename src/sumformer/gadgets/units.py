@@ -64,6 +64,9 @@ class Gadget:
     errors: tuple[float, ...] = ()
     """Of each of several outputs."""
 
+    def __repr__(self) -> str:
+        return f"Gadget({self.kind}: {self.depth} layers, width {self.width}, error ≤ {self.error:.3g})"
+
     @property
     def depth(self) -> int:
         return len(self.stages)

@@ -5,8 +5,9 @@ float64 is that of float32 elsewhere (`power_sums_products`). Both take values p
 j − 1 roundings; what a T_j adds to the sums is off by at most 2 j² u for |t| ≤ 1 (`power_sums_cover`), the one rounding
 of t apart. A sum is off by 15 u Σ|A B| in registers, less than 0.9e-6 of it, and in both by n 2⁻⁵³ Σ|A B|. A and B are
 factors of a feature, or of those that it is put together from. All that as long as no value, and in registers no
-product or sum, leaves the range of float32. The twin adds the same features in float64 by matrix products, chunk by
-chunk. No gradient is defined. Before a graph is captured, a call of the same d, degree and basis must have been made.
+product or sum, overflows float32, or, of powers, is so small as to be subnormal there. The twin adds the same features
+in float64 by matrix products, chunk by chunk. No gradient is defined. Before a graph is captured, a call must have been
+made with the same d, degree, basis and bounds, masked or not alike.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from __future__ import annotations
 import struct
 from ctypes import c_float
 from functools import cache
+from functools import partial as partial_of
 from math import comb
 from typing import Any
 
@@ -71,8 +73,8 @@ def _by_kernels(x: Tensor, keep: Tensor | None, plan: Cover, chebyshev: bool, ce
     batch, n, _ = x.shape
     shift = -centre * inverse
     short = _single(inverse) and _single(shift)
-    masked, aligned = keep is not None, batch == 1 or n * x.shape[2] % 4 == 0
-    text = products(plan, chebyshev, masked) if plan.wide else direct(plan, chebyshev, masked, short, aligned)
+    of, aligned = (plan, chebyshev, keep is not None), batch == 1 or n * x.shape[2] % 4 == 0
+    text = products(*of) if plan.wide else direct(*of, short, aligned)
     count, warps = (1, 1) if plan.wide else (len(parts(plan)), WARPS)
     width = 128 * len(plan.products) if plan.wide else count * direct_width(plan)
     resident = _resident(plan)
@@ -81,18 +83,19 @@ def _by_kernels(x: Tensor, keep: Tensor | None, plan: Cover, chebyshev: bool, ce
     partial = x.new_empty(batch * programs, width, dtype=torch.float64)
     numbers = struct.unpack("4i", struct.pack("2d", inverse, shift))
     arguments = (x, x if keep is None else keep, partial, n, programs, share, *numbers)
-    launched = (count * batch * programs, text, arguments, resident, warps)
     recipes = _recipes(plan, chebyshev, x.device)
+    # Another length may be the other text's. The first sequence is aligned in any case.
+    texts = (text,) if plan.wide else (direct(*of, short, True), direct(*of, short, False))
     side_by_side(
-        (text, resident, recipes[0].shape[1]),
+        (texts[0], resident),
         x.device,
         lambda: [
-            lambda: _launch(*launched),
+            *(partial_of(_launch, count * programs, t, arguments, resident, warps) for t in texts),
             lambda: _over_programs(partial, batch),
             lambda: _put_together(partial.new_zeros(1, 1, width), *recipes),
         ],
     )
-    _launch(*launched)
+    _launch(count * batch * programs, text, arguments, resident, warps)
     return _added(partial, batch, *recipes)
 
 

@@ -28,8 +28,8 @@ from sumformer.kernels.power_sums_values import (
 CHAIN, DEEP, WARPS = 12, 3, 2
 """Tokens of a chain; 2^DEEP lanes are added in float32; warps of a program."""
 BLOCK = CHAIN * LANES
-MOST, EACH = 112, 112
-"""Sums of one part alone, and of one of several."""
+MOST = 112
+"""Sums of a part."""
 _GROUP, _FOUR = 32, 16  # sums that are added over the lanes at a time; bytes of four of them
 _ROW = 4 * _GROUP + _FOUR  # those of a lane: eight lanes that ask for four sums each meet no bank twice
 
@@ -44,8 +44,7 @@ def direct(cover: Cover, chebyshev: bool, masked: bool, short: bool, aligned: bo
 def parts(cover: Cover) -> tuple[tuple[tuple[Exponents, Exponents], ...], ...]:
     """The pairs, dealt out."""
     pairs = list(cover.pairs)
-    count = 1 if len(pairs) <= MOST else -(-len(pairs) // EACH)
-    size = -(-len(pairs) // count)
+    size = -(-len(pairs) // -(-len(pairs) // MOST))
     return tuple(tuple(pairs[start : start + size]) for start in range(0, len(pairs), size))
 
 
@@ -145,7 +144,7 @@ class _Direct(Values):
         self.say(f"mad.lo.u64 p, place, {4 * self.d}, {X}")
 
     def copy(self) -> None:
-        """The next chain's tokens set out for shared memory, if there is one; a group of copies in any case."""
+        """The tokens of the next stage set out for shared memory, if there is one; a group of copies in any case."""
         self.say("setp.ne.u32 more, ahead, 0")
         kind = "cg" if self.copied == 16 else "ca"
         for row in range(0, self.stage, LANES * self.piece):
@@ -248,7 +247,7 @@ class _Direct(Values):
                 self.say(f"st.shared.v2.f64 {at}, {{t{pair[0]}, t{pair[1]}}}")
 
     def finish(self) -> None:
-        """What the part has in a row of `partial`: thread i adds sum i, i + 128, … of all warps and groups of lanes."""
+        """What the part has in a row of `partial`: thread i adds sum i, i + 64, … of all warps and groups of lanes."""
         width, threads = direct_width(self.cover), WARPS * LANES
         self.say("FINISH:", "bar.sync 0", f"mad.lo.u32 i, cta, {len(self.parts)}, part")
         self.say(f"mul.wide.u32 place, i, {8 * width}", f"add.u64 p, place, {PARTIAL}")

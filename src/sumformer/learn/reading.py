@@ -56,10 +56,9 @@ def read_arrays(path: Path, how: Reading) -> Mapping[str, Any]:
         return read_parquet(path, how.set_column, how.features, how.targets, how.per)
     arrays = _npz(path) if path.suffix == ".npz" else _safetensors(path)
     if "x" not in arrays:
-        raise FileFormatError(
-            path, f"expected x (and y; mask or lengths), found {', '.join(sorted(arrays)) or 'nothing'}"
-        )
-    return arrays
+        found = ", ".join(sorted(arrays)) or "nothing"
+        raise FileFormatError(path, f"expected x (and y; mask or lengths) among the names of its arrays, found {found}")
+    return {key: array for key, array in arrays.items() if key in KEYS}
 
 
 def _npz(path: Path) -> dict[str, Any]:
@@ -68,7 +67,7 @@ def _npz(path: Path) -> dict[str, Any]:
             file = np.load(stream, allow_pickle=False)
             if not isinstance(file, np.lib.npyio.NpzFile):
                 raise ValueError("one array, without names")
-            return {key: file[key] for key in file.files if key in KEYS}
+            return {key: file[key] if key in KEYS else None for key in file.files}
     except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile) as error:
         raise FileFormatError(path, f"is truncated or not an .npz file of plain arrays ({error})") from None
     except Exception as error:  # zlib.error and the like: damage inside the archive
@@ -85,4 +84,4 @@ def _safetensors(path: Path) -> dict[str, Any]:
     except Exception as error:  # safetensors raises its own type for truncated and foreign files
         raise FileFormatError(path, f"is truncated or not a safetensors file ({error})") from None
     half = {key: t.float() if t.is_floating_point() and t.itemsize < 4 else t for key, t in tensors.items()}
-    return {key: t.numpy() for key, t in half.items() if key in KEYS}
+    return {key: t.numpy() if key in KEYS else None for key, t in half.items()}

@@ -3,7 +3,7 @@
 |p̂_β − p_β| ≤ 1e-6 · Σ_k |φ_β(x_k)| + the error of the features. They are made in the dtype of x, u its unit roundoff: a
 power tᵐ is within m u |tᵐ|; T_m(t) within 2 m² u for |t| ≤ 1, and as far again as m² times the error of t, which takes
 one rounding. A product over coordinates adds the relative errors of its factors, and one rounding each. All that as
-long as no value, product or sum leaves the range of that dtype.
+long as no value, product or sum overflows that dtype or, of powers, is so small as to be subnormal in it.
 """
 
 from __future__ import annotations

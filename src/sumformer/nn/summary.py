@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from sumformer.errors import ShapeError
+from sumformer.errors import InputError, ShapeError
 from sumformer.kernels.availability import runs_on
 from sumformer.kernels.calling import transformed
 from sumformer.kernels.layout import accumulation_dtype
@@ -47,6 +47,8 @@ class Summary:
         return torch.where(count == 0, torch.zeros_like(self.total), self.total / torch.where(count == 0, 1, count))
 
     def _check(self, other: Summary) -> None:
+        if not isinstance(other, Summary):
+            raise InputError(f"Summary: expected another summary to add or take away, got {type(other).__name__}")
         if self.total.shape[-1] != other.total.shape[-1]:
             raise ShapeError("Summary", f"a summary of latent dimension {self.total.shape[-1]}", other.total.shape)
 

@@ -47,6 +47,11 @@ class Construction:
     def __post_init__(self) -> None:
         object.__setattr__(self, "_dtypes", self._stored())
 
+    def __repr__(self) -> str:
+        c = self.certificate
+        bound = f"{c.norm} error ≤ {c.total:.3g}"
+        return f"Construction({c.target} as a {c.architecture} by route {c.route}: {bound}, d' = {c.latent_dimension})"
+
     def _stored(self) -> tuple[torch.dtype, ...]:
         """The dtype of every number of the network."""
         return tuple(t.dtype for t in (*self.network.parameters(), *self.network.buffers()))
@@ -63,6 +68,8 @@ class Construction:
         points = X if sources is None else sources
         for tokens in {id(t): t for t in (X, points)}.values():
             self._check_tokens(tokens, attention_mask if tokens is points else None)
+        if points.shape[0] not in (1, X.shape[0]):
+            raise ShapeError("construction", f"sources in a batch of {X.shape[0]}, as X, or of 1", points.shape)
         self._check_count(points, weights, attention_mask)
         if sources is not None or weights is not None:
             self._refuse_others()
@@ -104,7 +111,8 @@ class Construction:
         few, many = float(counts.min()), float(counts.max())
         if not allowed.minimum <= few <= many <= allowed.maximum:
             found = f"{few:g}" if few == many else f"{few:g} to {many:g}"
-            raise InputError(f"this construction is certified for {allowed.formula()}, got n = {found}")
+            allows = f"{allowed.minimum} ≤ n ≤ {allowed.maximum}" if allowed.symbolic else allowed.formula()
+            raise InputError(f"this construction is certified for {allows}, got n = {found}")
         if (
             group is not None
             and allowed.maximum > group
@@ -127,6 +135,12 @@ class Construction:
         if X.dtype.itemsize > outside.itemsize:
             raise InputError(
                 f"this construction is certified for {outside} tokens, got {X.dtype}: convert them, x.to({outside})"
+            )
+        products = (torch.backends.cuda if X.is_cuda else torch.backends.mkldnn).matmul.fp32_precision
+        if self.certificate.arithmetic == "float32" and products not in ("none", "ieee"):
+            raise InputError(
+                f"matrix products of float32 are set to {products}, which the certificate does not cover: "
+                "torch.set_float32_matmul_precision('highest'), or construct with dtype='mixed'"
             )
 
     def _refuse_others(self) -> None:

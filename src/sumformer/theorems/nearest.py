@@ -26,11 +26,11 @@ def nearest(attempt: Callable[[float], object], epsilon: float, guess: float, se
             attempt(high)
         except RefusedError as refusal:
             low = high
-            high = max(8 * high, refusal.reachable or 0.0) if found is None else sqrt(low * found)
+            high = max(8 * high, refusal.reachable or 0.0) if found is None else sqrt(low) * sqrt(found)
         except DomainError:
             return None
         else:
-            found, high = high, sqrt(low * high)
+            found, high = high, sqrt(low) * sqrt(high)
         if not isfinite(high):
             break
         high = _round_up(high)

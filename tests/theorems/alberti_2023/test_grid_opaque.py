@@ -54,6 +54,13 @@ def test_a_folder_keeps_the_name_only(construction, tmp_path):
     assert torch.equal(sumformer.load(tmp_path, function=spread)(X), construction(X))
 
 
+def test_a_modulus_of_0_is_verified(tmp_path):
+    c = sumformer.construct(sumformer.target(lambda X: 2 * X, n=3, lipschitz=0.0), 0.1)
+    c.save(tmp_path)
+    assert c.certificate.total == 0
+    assert sumformer.verify(tmp_path).verified
+
+
 def test_verify_says_what_it_cannot_check(construction, tmp_path):
     construction.save(tmp_path)
     verdict = sumformer.verify(tmp_path)

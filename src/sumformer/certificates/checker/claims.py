@@ -120,7 +120,7 @@ def constant_failures(g: int, kernel: Kernel, recorded: KernelConstants, proved:
     (low, high), (least, most) = recorded.range, proved.node_range
     width = most - least + 1e-9 * (abs(least) + abs(most))
     near = 1e-9 * width + 2.0**-48 * max(abs(least), abs(most))  # two enclosures may differ by some ulp
-    wide = 16 * width  # an enclosure by cells need not be close, and the bound does not use it
+    wide = 16 * (width + max(abs(least), abs(most)))  # cells need not enclose closely, and the bound does not use it
     if not (least - wide <= low <= least + near and most - near <= high <= most + wide):
         out.append(f"constants: kernel {g}: the range {recorded.range} is not that of the kernel")
     return out

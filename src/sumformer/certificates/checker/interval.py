@@ -182,13 +182,13 @@ def _positive_power(v: Interval, k: int) -> Interval:
 
 
 def _wave(v: Interval, fn: str) -> Interval:
-    """cos: −1 and 1 are taken at multiples of π; looked for with a slack of 1e-9, so never missed."""
+    """cos: −1 and 1 are taken at multiples of π; looked for with a slack of 1e-12, so never missed."""
     lo_pair, hi_pair = _points(fn, v.lo), _points(fn, v.hi)
     lo, hi = np.minimum(lo_pair[0], hi_pair[0]), np.maximum(lo_pair[1], hi_pair[1])
     shift = 0.0 if fn == "cos" else np.pi / 2
-    slack = 1e-9 * (1 + v.magnitude)
+    slack = 1e-12 * (1 + v.magnitude)  # six roundings err by less than 1e-15 (2 + |v|)
     first, last = (v.lo - shift - slack) / (2 * np.pi), (v.hi - shift + slack) / (2 * np.pi)
-    far = ~(v.magnitude < 1e5)
+    far = ~(v.magnitude < 2.0**30)
     top = far | (np.ceil(first) <= np.floor(last))
     bottom = far | (np.ceil(first - 0.5) <= np.floor(last - 0.5))
     return Interval(np.where(bottom, -1.0, np.maximum(lo, -1)), np.where(top, 1.0, np.minimum(hi, 1)))

@@ -108,9 +108,12 @@ class RectangleOperations:
                 return Rectangle(turned.re, _REAL.neg(turned.im), turned.modulus)
             case "sigmoid":
                 return self._sigmoid(v)
-            case "tanh":  # 2·sigmoid(2v) − 1: its poles are seen by the division; at most tan |v| ≤ 1.1 |v| near 0
-                two = self.const(Fraction(2))
-                turned = self.sub(self.mul(two, self._sigmoid(self.mul(two, v))), self.const(Fraction(1)))
+            case "tanh":  # odd, 2/(1 + e) − 1 = 1 − 2e/(1 + e), e = e^−2v; at most tan |v| ≤ 1.1 |v| near 0
+                one, two, left = self.const(Fraction(1)), self.const(Fraction(2)), v.re.hi < 0
+                power = self.function("exp", self.mul(two, _pick(left, v, self.neg(v))))
+                whole = self.div(two, self.add(one, power))  # which sees the poles
+                right = _meet(self.sub(whole, one), self.sub(one, self.mul(power, whole)))
+                turned = _pick(left, self.neg(right), right)
                 most = np.where(v.modulus.hi <= 0.5, 1.1 * v.modulus.hi + 1e-300, np.inf)
                 return rectangle(turned.re, turned.im, Interval(np.zeros(np.shape(most)), most))
             case "sqrt" | "log":
@@ -158,6 +161,12 @@ def _pick(first: NDArray[np.bool_], a: Rectangle, b: Rectangle) -> Rectangle:
     """a where `first`, else b."""
     parts = ((a.re, b.re), (a.im, b.im), (a.modulus, b.modulus))
     return Rectangle(*(Interval(np.where(first, p.lo, q.lo), np.where(first, p.hi, q.hi)) for p, q in parts))
+
+
+def _meet(a: Rectangle, b: Rectangle) -> Rectangle:
+    """What two enclosures of the same numbers share; NaN, of ∞·0, is no bound."""
+    pairs = ((a.re, b.re), (a.im, b.im), (a.modulus, b.modulus))
+    return Rectangle(*(Interval(np.fmax(p.lo, q.lo), np.fmin(p.hi, q.hi)) for p, q in pairs))
 
 
 def _small(t: Interval, sinh: Interval) -> Interval:

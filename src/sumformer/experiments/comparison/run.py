@@ -36,8 +36,11 @@ class Config:
     lengths: tuple[int, ...] = (16, 64, 256, 1024)
 
     def __post_init__(self) -> None:
-        if self.seeds < 1 or not self.latents or min(self.latents) < 1 or not self.architectures:
-            raise InputError("compare: expected at least one architecture, one seed, and latent dimensions ≥ 1")
+        numbers = (self.seeds, *self.latents, 1 if self.epochs is None else self.epochs)
+        if not self.latents or min(numbers) < 1 or not self.architectures:
+            raise InputError(
+                "compare: expected at least one architecture, one seed, one epoch, and latent dimensions ≥ 1"
+            )
 
 
 STEPS = 2000

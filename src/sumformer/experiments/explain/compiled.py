@@ -10,7 +10,7 @@ from torch import Tensor
 
 from sumformer.experiments.explain.attention_matrix import attention_matrix, stream
 from sumformer.experiments.explain.explanation import BlockLine, Explanation, ValueLine
-from sumformer.experiments.explain.formula import formula
+from sumformer.experiments.explain.formula import affine, formula
 from sumformer.experiments.explain.ideal_values import functional, ideal_values
 from sumformer.nn.compiled_transformer import CompiledTransformer
 from sumformer.theorems.construction import Construction
@@ -27,6 +27,8 @@ def explain_compiled(made: Construction, network: CompiledTransformer, X: Tensor
         for v in network.ledger["values"]
         if v["at"] >= 0
     ]
+    outputs = network.ledger["outputs"]
+    names = ["output"] if len(outputs) == 1 else [f"output[{i}]" for i in range(len(outputs))]
     return Explanation(
         made,
         X,
@@ -34,7 +36,8 @@ def explain_compiled(made: Construction, network: CompiledTransformer, X: Tensor
         tuple(lines),
         network(tokens[None])[0],
         made.target(X[None])[0],
-        torch.stack([functional(f, ideal, tokens) for f in network.ledger["outputs"]], dim=-1),
+        torch.stack([functional(f, ideal, tokens) for f in outputs], dim=-1),
+        notes=tuple(f"{name} = {affine(f)}" for name, f in zip(names, outputs, strict=True)),
         stream=torch.stack([s[0] for s in states]),
         attention=attention_matrix(network.attention, before[None]),
         attention_at=network.attention_block,

@@ -23,21 +23,22 @@ def formula(value: Mapping[str, Any], ledger: Mapping[str, Any]) -> str:
         case "product":
             return "*".join(_atom(f) for f in value["of"])
         case "sum":
-            return _affine(value["of"])
+            return affine(value["of"])
     return to_source(parse(value["expression"], 1), {X: _argument(value["of"], value["expression"])})
 
 
 def _atom(f: Mapping[str, Any]) -> str:
-    text = _affine(f)
+    text = affine(f)
     return text if text in f["of"] else f"({text})"
 
 
 def _argument(f: Mapping[str, Any], expression: str) -> str:
     """Of a function alone, as exp(x), the brackets are there already."""
-    return _affine(f) if re.fullmatch(r"[a-z]+\(x\)", expression) else _atom(f)
+    return affine(f) if re.fullmatch(r"[a-z]+\(x\)", expression) else _atom(f)
 
 
-def _affine(f: Mapping[str, Any]) -> str:
+def affine(f: Mapping[str, Any]) -> str:
+    """Σ_i w_i v_i + b."""
     terms = [(weight, name) for name, weight in zip(f["of"], f["weights"], strict=True) if weight]
     if f["offset"] or not terms:
         terms.append((f["offset"], ""))

@@ -68,17 +68,19 @@ def _culprit(expression: Node, environment: Environment[Interval], cells: Cells)
             argument = part.arg if isinstance(part, Unary) else part.right
             at = evaluate(argument, IntervalOperations(), environment)
             where = (float(at.lo.min()), float(at.hi.max()))
-            what = f"{to_source(argument)} lies in [{where[0]:.4g}, {where[1]:.4g}]; {_advice(argument)}"
+            what = f"{to_source(argument)} lies in [{where[0]:.4g}, {where[1]:.4g}]; {_advice(argument, where[0])}"
             return UndefinedError(f"{source} may leave its domain on the box {cells.box}: {what}", source, where)
         return UndefinedError(f"{source} may leave its domain on the box {cells.box}", source, where)
     raise AssertionError("an undefined expression has an undefined part")
 
 
-def _advice(argument: Node) -> str:
-    """What a user may do about it."""
+def _advice(argument: Node, least: float) -> str:
+    """What a user may do about it: an offset helps where the argument is not far below 0."""
     for part in postorder(argument):
         match part:
             case Binary("-", Reduce("mean", Power(e, 2) | Binary("*", e, _) as square), Power(Reduce("mean", f), 2)):
                 if e == f and square in (Power(e, 2), Binary("*", e, e)):
                     return f"write mean(({to_source(e)} - mean({to_source(e)}))**2), which is known not to be negative"
+    if least < -1e-6:
+        return f"keep it away from 0 by another box, or take its square, as ({to_source(argument)})**2 + 0.01"
     return f"keep it away from 0 by an offset, as {to_source(argument)} + 0.01, or by another box"

@@ -49,7 +49,7 @@ def _bound(c: Certificate, box: Box, tensors: Tensors) -> float:
     if not isinstance(constant, int | float) or not 0 <= constant < math.inf:
         return math.inf
     exact = Fraction(constant) * max(radius(tensors, k, box) for k in range(c.d))
-    return math.nextafter(float(exact), math.inf)
+    return math.nextafter(float(exact), math.inf) if exact else 0.0
 
 
 def _config(data: Any) -> dict[str, Any]:
