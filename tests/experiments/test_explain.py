@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import inf
 
 import pytest
@@ -73,11 +74,11 @@ def test_on_a_ramp_only_the_cell_is_bounded(tmp_path):
 def test_a_wrong_weight_is_noticed(tmp_path):
     made = saved(tmp_path, "max(y)", 0.2, n=2, **GRID)
     made.network.blocks[-1].feed_forward.value_2[0] += 0.25
-    made.save(tmp_path)
+    replace(made).save(tmp_path)  # as if it had been constructed so
     inputs = torch.full((2, 1), 0.9, dtype=torch.float64)
     assert explain(tmp_path, inputs).violations == ["out 1", "the output"]
     made.network.blocks[1].feed_forward.value_2[0] += 1
-    made.save(tmp_path)
+    replace(made).save(tmp_path)  # as if it had been constructed so
     assert explain(tmp_path, inputs).violations[:2] == ["code", "mean of code"]
 
 
@@ -141,7 +142,7 @@ def test_an_output_that_is_off_is_noticed(source, how, name, tmp_path):
 def test_a_grid_with_its_centres_moved_is_noticed(tmp_path):
     made = saved(tmp_path, "max(y) - x", 0.1, n=3, route="grid")
     made.network.centres[0][:] += 0.2
-    made.save(tmp_path)
+    replace(made).save(tmp_path)
     assert explain(tmp_path, tokens(3, 1, 0)).violations
 
 

@@ -25,7 +25,7 @@ def verify(directory: Directory, no_attack: NoAttack = False, as_json: Json = Fa
     """Re-derive a certificate from the saved weights, with code of its own, then try to break it."""
     held = sorted(directory.glob(f"*/{CERTIFICATE_FILE}"))
     if held and not (directory / CERTIFICATE_FILE).exists():
-        raise InputError(f"{directory} holds several constructions; give one: {', '.join(str(p.parent) for p in held)}")
+        raise InputError(f"{directory} holds no construction itself; give {' or '.join(str(p.parent) for p in held)}")
     with messages.status("verifying …"):
         verdict = run(directory, attack=not no_attack)
     if as_json:

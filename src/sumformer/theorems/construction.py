@@ -25,6 +25,7 @@ from sumformer.targets.target import Target
 from sumformer.theorems.alberti_2023.arithmetic import ARITHMETICS
 from sumformer.theorems.architectures import theorem
 from sumformer.theorems.built import Built
+from sumformer.theorems.kept_numbers import KeptNumbers
 from sumformer.theorems.request import asked_epsilon, asked_options, asked_target
 from sumformer.theorems.routes import by_route
 from sumformer.theorems.saved_folder import REPORT_FILE, check_folder
@@ -42,19 +43,15 @@ class Construction:
     certificate: Certificate
     seconds: float = 0.0
     passed_over: tuple[str, ...] = ()  # routes that were tried first, and why they were not taken
-    _dtypes: tuple[torch.dtype, ...] = field(init=False, repr=False, compare=False)
+    _kept: KeptNumbers = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "_dtypes", self._stored())
+        object.__setattr__(self, "_kept", KeptNumbers(self.network))
 
     def __repr__(self) -> str:
         c = self.certificate
         bound = f"{c.norm} error ≤ {c.total:.3g}"
         return f"Construction({c.target} as a {c.architecture} by route {c.route}: {bound}, d' = {c.latent_dimension})"
-
-    def _stored(self) -> tuple[torch.dtype, ...]:
-        """The dtype of every number of the network."""
-        return tuple(t.dtype for t in (*self.network.parameters(), *self.network.buffers()))
 
     def __call__(
         self,
@@ -122,16 +119,21 @@ class Construction:
                 f"this much padding ({points.shape[1]} places) is not covered by the certificate: compact it"
             )
 
-    def _check_stored(self) -> None:
-        if self._stored() != self._dtypes:
+    def _check_kept(self, thorough: bool = False) -> None:
+        if self._kept.converted(self.network):
             raise InputError(
                 f"the network was converted to another dtype; the certificate is of {self.certificate.arithmetic} "
                 "weights: construct with dtype=…, or call network(X) without one"
             )
+        if self._kept.changed(self.network, thorough=thorough):
+            raise InputError(
+                "the network's weights are no longer those that the certificate is about: construct it again, "
+                "or go on without a certificate: network(X), network.save_pretrained(folder)"
+            )
 
     def _check_precision(self, X: Tensor) -> None:
         outside = self.network.outside
-        self._check_stored()
+        self._check_kept()
         if X.dtype.itemsize > outside.itemsize:
             raise InputError(
                 f"this construction is certified for {outside} tokens, got {X.dtype}: convert them, x.to({outside})"
@@ -158,7 +160,7 @@ class Construction:
         Its report.html goes too, as it speaks of another one; files without a certificate are not replaced.
         """
         folder = Path(directory)
-        self._check_stored()
+        self._check_kept(thorough=True)
         check_folder(folder)
         self.network.save_pretrained(folder)
         (folder / REPORT_FILE).unlink(missing_ok=True)
