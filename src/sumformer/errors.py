@@ -52,6 +52,8 @@ class NotEquivariantError(InputError):
         moved = f"its outputs are not permuted with its tokens: they differ by {difference:.3g}"
         where = f"at X = {X.tolist()} under the permutation {self.permutation}"
         hint = "a function of the order of the tokens is to be written as a formula, with positions=True"
+        if difference < 1e-5:
+            hint = f"so little may be float32's rounding: let it compute in float64, as its tokens are; else {hint}"
         super().__init__(f"{name} is not permutation-equivariant: {moved} {where}; {hint}")
 
 

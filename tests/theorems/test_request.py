@@ -13,6 +13,7 @@ import torch
 
 import sumformer
 from sumformer.errors import InputError
+from sumformer.targets.gallery import GALLERY
 
 F = "x - mean(y)"
 NO_EPSILON = ["a", "0.1", None, True, -1, 0, math.nan, math.inf, -math.inf, 1j, [1], 10**400, Decimal("0.1")]
@@ -63,3 +64,10 @@ def test_a_target_with_a_domain_of_its_own_takes_no_other():
         sumformer.construct(sumformer.target(F), 0.1, n=3, d=1)
     with pytest.raises(InputError, match="does not know colour"):
         sumformer.construct(sumformer.target(F), 0.1, colour=3)
+
+
+@pytest.mark.parametrize("d", [1, 3, 0, "a", None])
+def test_the_name_of_a_target_is_answered_by_its_formula(d):
+    for name in GALLERY:
+        with pytest.raises(InputError, match=f"{name} is the name of a target in the gallery; give its formula"):
+            sumformer.construct(name, 1e-3, d=d)

@@ -189,3 +189,14 @@ def from_gallery(
     if name not in GALLERY:
         raise InputError(f"gallery: expected one of {', '.join(GALLERY)}; got {name!r}")
     return GALLERY[name].build(d=d, n=n, box=box)
+
+
+def refuse_name(expression: object, d: object) -> None:
+    """The name of a target in place of a formula is answered by its formula, for d or else its own."""
+    entry = GALLERY.get(expression.strip()) if isinstance(expression, str) else None
+    if entry is not None:
+        try:
+            formula = entry.source_for(d if isinstance(d, int) and 0 < d < 100 else entry.d)
+        except InputError:
+            formula = entry.source_for(entry.d)
+        raise InputError(f"{entry.name} is the name of a target in the gallery; give its formula: '{formula}'")

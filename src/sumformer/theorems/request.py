@@ -9,6 +9,7 @@ from numbers import Real
 from typing import Any
 
 from sumformer.errors import InputError
+from sumformer.targets.gallery import refuse_name
 from sumformer.targets.opaque import OpaqueTarget
 from sumformer.targets.target import Target
 from sumformer.targets.target import target as make_target
@@ -26,6 +27,7 @@ def asked_target(target: Any, domain: Mapping[str, Any]) -> Target | OpaqueTarge
             names = ", ".join(domain)
             raise InputError(f"construct: a Target has its own domain; give {names} to target(…), not to construct")
         return target
+    refuse_name(target, domain.get("d", 1))
     f: Target | OpaqueTarget = make_target(target, **domain)
     return f
 
