@@ -7,6 +7,7 @@ import sys
 import pytest
 from typer.testing import CliRunner
 
+import sumformer
 from sumformer.cli.app import app
 
 runner = CliRunner()
@@ -124,3 +125,8 @@ def test_the_entry_point_runs_in_a_fresh_process():
     assert done.returncode == 2
     assert "error:" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_the_version():
+    result = run("--version")
+    assert (result.exit_code, result.output.strip()) == (0, sumformer.__version__)

@@ -1,4 +1,4 @@
-"""What `construct --out` replaces, what is printed of constructed things, and the version."""
+"""What `construct --out` replaces, and what only with `--overwrite`."""
 
 from __future__ import annotations
 
@@ -7,10 +7,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-import sumformer
 from sumformer.cli.app import app
-from sumformer.gadgets.elementary import elementary
-from sumformer.gadgets.reading import Reading
 
 
 def run(*arguments: str) -> tuple[int, str]:
@@ -36,16 +33,3 @@ def test_a_damaged_certificate_is_not_replaced_unasked(tmp_path: Path) -> None:
     code, text = run("construct", "x*mean(y)", "--out", str(tmp_path), "--no-report")
     assert code == 2
     assert "--overwrite" in text
-
-
-def test_what_is_constructed_is_printed_in_a_line() -> None:
-    made = sumformer.construct("x*mean(y)", 1e-3)
-    gadget = elementary("exp", Reading({"t": 1.0}, lo=-1.0, hi=2.0), "out", 1e-8, prefer="parameters")
-    assert repr(made).startswith("Construction(x*mean(y) as a sumformer by route exact: sup error ≤ ")
-    assert repr(made.certificate).startswith("Certificate(x*mean(y), d = 1, any tokens, box 0:1: sup error ≤ ")
-    assert repr(gadget).startswith("Gadget(polynomial: 47 layers, width 7, error ≤ ")
-    assert all(len(repr(thing)) < 120 for thing in (made, made.certificate, gadget))
-
-
-def test_the_version() -> None:
-    assert run("--version") == (0, sumformer.__version__)

@@ -15,6 +15,8 @@ from sumformer.errors import (
     ShapeError,
     TargetError,
 )
+from sumformer.gadgets.elementary import elementary
+from sumformer.gadgets.reading import Reading
 
 GAUSS = "sum(exp(-norm2(x-y))*y)/sum(exp(-norm2(x-y)))"
 FIGURE_2 = "x + 7*x**2 + 3*x*sum_others(y)**3"
@@ -245,3 +247,12 @@ def test_an_empty_batch_stays_empty(given):
     c = sumformer.construct("x - mean(y)", 1e-6, d=1)
     X = torch.rand(0, 4, 1, dtype=torch.float64)
     assert c(X, **({} if given is None else {given: torch.ones(0, 4, dtype=torch.long)})).shape == X.shape
+
+
+def test_what_is_constructed_is_printed_in_a_line():
+    made = sumformer.construct("x*mean(y)", 1e-3)
+    gadget = elementary("exp", Reading({"t": 1.0}, lo=-1.0, hi=2.0), "out", 1e-8, prefer="parameters")
+    assert repr(made).startswith("Construction(x*mean(y) as a sumformer by route exact: sup error ≤ ")
+    assert repr(made.certificate).startswith("Certificate(x*mean(y), d = 1, any tokens, box 0:1: sup error ≤ ")
+    assert repr(gadget).startswith("Gadget(polynomial: 47 layers, width 7, error ≤ ")
+    assert all(len(repr(thing)) < 120 for thing in (made, made.certificate, gadget))

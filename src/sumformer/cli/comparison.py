@@ -13,7 +13,7 @@ from sumformer.errors import CertificateError, RefusedError
 from sumformer.targets.target import Target
 from sumformer.theorems.construction import construct
 from sumformer.theorems.counted_sizes import counted_sizes
-from sumformer.theorems.saved_folder import check_folder, check_target
+from sumformer.theorems.saved_folder import check_folder
 from sumformer.theorems.verification import examine
 
 COMPILED = ("transformer", "linformer", "performer")
@@ -46,9 +46,7 @@ def compare(
     rows = []
     make_folder(out)
     for folder in [] if out is None else [out / architecture for architecture in ARCHITECTURES]:
-        check_folder(folder)  # before the work
-        if not overwrite:
-            check_target(folder, f.source)
+        check_folder(folder, None if overwrite else f.source)  # before the work
     for architecture in ARCHITECTURES:
         with messages.status(f"{architecture} …"):
             rows.append(_row(f, epsilon, architecture, route, dtype, options, out))

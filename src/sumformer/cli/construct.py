@@ -19,7 +19,7 @@ from sumformer.errors import CertificateError
 from sumformer.theorems.construction import Construction
 from sumformer.theorems.construction import construct as build
 from sumformer.theorems.counted_sizes import attention_layers
-from sumformer.theorems.saved_folder import REPORT_FILE, check_folder, check_target
+from sumformer.theorems.saved_folder import REPORT_FILE, check_folder
 from sumformer.theorems.verification import examine
 
 Expression = Annotated[
@@ -93,10 +93,8 @@ def construct(
     if architecture == "all":
         compare(f, epsilon, route, dtype, options, out, overwrite, as_json)
         return
-    if out is not None:  # before the work
-        check_folder(out)
-        if not overwrite:
-            check_target(out, f.source)
+    if out is not None:
+        check_folder(out, None if overwrite else f.source)  # before the work
     with messages.status("constructing …"):
         construction = build(f, epsilon, architecture=architecture, route=route, dtype=dtype, options=options)
     with messages.status("attacking …"):

@@ -71,11 +71,8 @@ def summary(found: Explanation) -> dict[str, Any]:
 def show(found: Explanation, everything: bool) -> None:
     """The explanation in the terminal."""
     c = found.construction.certificate
-    parts = (
-        f"φ, Σ, ψ by route {c.route}"
-        if found.stream is None
-        else f"{len(found.blocks)} block{'s' if len(found.blocks) != 1 else ''}"
-    )
+    count = len(found.blocks)
+    parts = f"φ, Σ, ψ by route {c.route}" if found.stream is None else f"{count} block{'s' * (count > 1)}"
     console.print(f"{c.target} as a {c.architecture}: {parts}, ε = {c.epsilon:g}", markup=False)
     console.print(_blocks(found))
     lines = found.values if everything else found.values[:SHOWN]

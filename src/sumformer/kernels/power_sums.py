@@ -15,7 +15,6 @@ from __future__ import annotations
 import struct
 from ctypes import c_float
 from functools import cache
-from functools import partial as partial_of
 from math import comb
 from typing import Any
 
@@ -90,7 +89,7 @@ def _by_kernels(x: Tensor, keep: Tensor | None, plan: Cover, chebyshev: bool, ce
         (texts[0], resident),
         x.device,
         lambda: [
-            *(partial_of(_launch, count * programs, t, arguments, resident, warps) for t in texts),
+            *(lambda t=t: _launch(count * programs, t, arguments, resident, warps) for t in texts),
             lambda: _over_programs(partial, batch),
             lambda: _put_together(partial.new_zeros(1, 1, width), *recipes),
         ],
