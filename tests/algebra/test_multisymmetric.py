@@ -124,4 +124,4 @@ def test_what_cannot_be_a_polynomial_is_refused():
 
 def test_it_prints():
     sigma = PowerSumPolynomial.of({((1, 0), ((0, 2), (1, 1))): Fraction(-1, 2)}, 3, 2)
-    assert str(sigma) == "(-1/2)·x0^1·p[1,1]·p[0,2]"
+    assert str(sigma) == "-1/2*x[0]*p[1,1]*p[0,2]"

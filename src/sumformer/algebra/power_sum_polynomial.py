@@ -104,7 +104,9 @@ class PowerSumPolynomial:
         return int(value.sum() % p)
 
     def __str__(self) -> str:
-        return " + ".join(_term(alpha, betas, c) for (alpha, betas), c in self.terms.items()) or "0"
+        """As in x**2*p[1] - 1/3*p[1]**3."""
+        text = "".join(_term(alpha, betas, c) for (alpha, betas), c in self.terms.items())
+        return text.removeprefix(" + ").replace(" - ", "-", text.startswith(" - ")) or "0"
 
 
 @lru_cache(maxsize=64)
@@ -124,5 +126,9 @@ def _monomial(x: Sequence[Fraction], exponents: Degree) -> Fraction:
 
 
 def _term(alpha: Degree, betas: Factors, c: Fraction) -> str:
-    own = [f"x{i if len(alpha) > 1 else ''}^{a}" for i, a in enumerate(alpha) if a]
-    return "·".join([str(c) if c.denominator == 1 else f"({c})", *own, *(f"p[{','.join(map(str, b))}]" for b in betas)])
+    """With its sign in front."""
+    powers = {f"x[{i}]" if len(alpha) > 1 else "x": a for i, a in enumerate(alpha)}
+    powers |= {f"p[{','.join(map(str, b))}]": betas.count(b) for b in betas}
+    factors = [name if k == 1 else f"{name}**{k}" for name, k in powers.items() if k]
+    size = [str(abs(c))] if abs(c) != 1 or not factors else []
+    return (" - " if c < 0 else " + ") + "*".join(size + factors)

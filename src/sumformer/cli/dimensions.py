@@ -1,6 +1,6 @@
 """`sumformer dimensions`: d' against dimension, bandwidth and ε, the table that says when not to use this.
 
-`sumformer dimensions EXPRESSION`: the three latent dimensions of a polynomial target, side by side.
+`sumformer dimensions EXPRESSION`: the three latent dimensions of a polynomial target, side by side, and its σ.
 """
 
 from __future__ import annotations
@@ -28,6 +28,8 @@ Expression = Annotated[
 Count = Annotated[int, typer.Option("--tokens", "-n", help="How many tokens the polynomial is asked for.")]
 Flat = Annotated[bool, typer.Option("--flat", help="x holds all n tokens one after another: x[1]*x[2] + x[0].")]
 Markdown = Annotated[bool, typer.Option("--markdown", help="Print a table for the README.")]
+
+MOST_WRITTEN = 40  # terms of σ, of all coordinates together, that are still written out
 
 
 def rows(
@@ -79,7 +81,9 @@ def dimensions(
             "proved by",
             "P(error)",
         ]
-        _show(choices, list(choices[0]), heads, markdown, as_json)
+        _show(choices, list(choices[0])[: len(heads)], heads, markdown, as_json)
+        if not (markdown or as_json) and any(choice["sigma"] for choice in choices):
+            _write_out(choices, tokens)
         return
     epsilons = (1e-2, 1e-3, 1e-6)
     with messages.status("constructing …") as status:
@@ -103,9 +107,22 @@ def latent_choices(expression: str, n: int, d: int, flat: bool = False) -> list[
             "products": form.products,
             "identity": "+".join(sorted({p.method for p in form.proofs})),
             "failure_probability": form.failure_probability,
+            "sigma": [str(sigma) for sigma in form.sigmas] if form.terms <= MOST_WRITTEN else None,
         }
         for form in side_by_side(tree, n, d)
     ]
+
+
+def _write_out(choices: list[dict[str, Any]], n: int) -> None:
+    """σ of each coordinate of the output, those that are alike once."""
+    alike: dict[tuple[str, ...], list[str]] = {}
+    for choice in choices:
+        alike.setdefault(tuple(choice["sigma"] or ()), []).append(choice["choice"])
+    console.print(f"σ(x; p), where p[β] is the sum of y**β over the other {n - 1} tokens", markup=False)
+    for sigma, names in alike.items():
+        for i, line in enumerate(sigma):
+            which = f" of coordinate {i}" if len(sigma) > 1 else ""
+            console.print(f"{', '.join(names)}{which}: {line}", markup=False, highlight=False, soft_wrap=True)
 
 
 def _show(table_rows: list[dict[str, Any]], names: list[str], heads: list[str], markdown: bool, as_json: bool) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -65,5 +66,5 @@ class Estimate:
 
 
 def in_one_line(error: RefusedError | DomainError) -> str:
-    """The message and its reasons, beside each other."""
-    return str(error).replace("\n  - ", "; ")
+    """The message and its reasons, beside each other; whoever asks names the route."""
+    return re.sub(r"^route \w+: ", "", str(error)).replace("\n  - ", "; ")
