@@ -65,9 +65,9 @@ def test_sum_encloses(values):
 def test_even_powers_are_tight_and_odd_ones_keep_the_sign():
     x = Interval(-1.0, 2.0)
     assert (x**2).lo == 0
-    assert (x**2).hi <= math.nextafter(4.0, 5.0)
-    assert (x**3).lo == pytest.approx(-1)
-    assert (x**3).hi == pytest.approx(8)
+    assert (x**2).hi == 4
+    assert (x**3).lo == -1
+    assert (x**3).hi == 8
     assert (x**0).lo == (x**0).hi == 1
     assert not (x**-1).defined
 

@@ -8,9 +8,10 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from flint import acb, arb
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from sumformer.algebra.interval import Interval as BuiltInterval
 from sumformer.certificates.checker.arithmetic import Arithmetic
 from sumformer.certificates.checker.canonical import CanonicalForms
 from sumformer.certificates.checker.cells import chebyshev
@@ -34,6 +35,24 @@ def between(lo: float, hi: float, share: float) -> float:
 def ball(fn: str, v: float) -> arb:
     x = arb(v)
     return 1 / (1 + (-x).exp()) if fn == "sigmoid" else abs(x) if fn == "abs" else getattr(x, fn)()
+
+
+@given(numbers | st.floats(-1e5, 1e5, width=32), st.integers(2, 9))
+@example(1e-200, 2)
+@example(1e200, 2)
+@example(1 + 2.0**-24, 2)
+@example(2.0**-149, 8)
+def test_powers_of_points_enclose_and_are_exact_where_short(v, k):
+    """Both arithmetics, of the construction and of the checker."""
+    exact, point = Fraction(v) ** k, np.asarray(v)
+    with np.errstate(over="ignore"):
+        both = OPS.power(Interval(point, point), k), BuiltInterval.point(v) ** k
+    for found in both:
+        lo, hi = float(found.lo), float(found.hi)
+        assert lo == -math.inf or Fraction(lo) <= exact
+        assert hi == math.inf or Fraction(hi) >= exact
+        if k == 2 and Fraction(v).numerator.bit_length() < 25 and 1e-30 < abs(v) < 1e30:
+            assert lo == hi == v * v
 
 
 @given(st.sampled_from(FUNCTIONS), numbers, st.floats(0, 10), st.floats(0, 1))

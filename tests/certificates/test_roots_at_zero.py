@@ -35,6 +35,7 @@ CASES = [
     ("sqrt(1 - mean(y))", "float64", 1e-4),
     ("sqrt(mean(tanh(y)) + mean(log(1 + y))*(mean(exp(y)) - 1))", "mixed", 1e-4),
     ("sqrt(mean(exp(-(x - y)**2)))", "float64", 1e-3),
+    ("sqrt(1 - x**2) + mean(sqrt(1 - y**2))", "float64", 1e-6),
 ]
 MINUS_ZERO = ["sqrt(-min(mean(y), 0))", "exp(sqrt(-min(mean(y), 0)))", "sqrt(mean(-min(y, 0)**3))"]
 

@@ -51,7 +51,7 @@ def log(z: ComplexInterval) -> ComplexInterval:
 
 def sqrt(z: ComplexInterval) -> ComplexInterval:
     """The root with positive real part, undefined where the rectangle meets (−∞, 0]; real arguments may be 0."""
-    return branch(z.is_real, lambda: ComplexInterval.from_real(real.sqrt(z.re)), lambda: _sqrt(z))
+    return branch(z.is_real, lambda: ComplexInterval.from_real(real.sqrt(z.re)), lambda: continued_sqrt(z))
 
 
 def absolute(z: ComplexInterval) -> ComplexInterval:
@@ -131,7 +131,7 @@ def _log(z: ComplexInterval) -> ComplexInterval:
     return ComplexInterval(Interval.sealed(modulus.lo, modulus.hi, defined), Interval.sealed(lo, hi, defined))
 
 
-def _sqrt(z: ComplexInterval) -> ComplexInterval:
+def continued_sqrt(z: ComplexInterval) -> ComplexInterval:
     """w = p + iq = √(a + ib). From dw/da = 1/(2w) and dw/db = i/(2w), with p > 0 and sign q = sign b off the cut:
 
     ∂p/∂a = p/(2|w|²) > 0, ∂p/∂b = q/(2|w|²): p rises in a and in |b|;

@@ -234,10 +234,11 @@ def _add(a: FloatArray, b: FloatArray, outward: Direction) -> FloatArray:
 
 
 def _times(a: FloatArray, b: FloatArray, outward: Direction) -> FloatArray:
-    """a · b for a, b ≥ 0: 0 is exact, and an underflow is still ≥ 0."""
+    """a · b for a, b ≥ 0: 0 is exact, as is the product of two float32; an underflow is still ≥ 0."""
     with np.errstate(all="ignore"):
         zero = (a == 0) | (b == 0)
-        return np.asarray(np.where(zero, 0.0, np.maximum(outward(a * b), 0.0)))
+        exact = (np.float64(np.float32(a)) == a) & (np.float64(np.float32(b)) == b)
+        return np.asarray(np.where(zero, 0.0, np.where(exact, a * b, np.maximum(outward(a * b), 0.0))))
 
 
 def _natural_power(a: FloatArray, k: int, outward: Direction) -> FloatArray:

@@ -12,6 +12,7 @@ from typing import Literal
 import numpy as np
 
 from sumformer.algebra import complex_functions, complex_interval, interval, interval_functions
+from sumformer.algebra.complex_functions import continued_sqrt
 from sumformer.algebra.complex_interval import ComplexInterval
 from sumformer.algebra.interval import Interval
 
@@ -123,7 +124,7 @@ class ComplexIntervalOperations:
         return complex_interval.branch(
             is_real,
             lambda: ComplexInterval.from_real(IntervalOperations().norm(a.re)),
-            lambda: complex_functions.absolute(a) if a.shape[-1] == 1 else complex_functions.sqrt(self.norm2(a)),
+            lambda: complex_functions.absolute(a) if a.shape[-1] == 1 else continued_sqrt(self.norm2(a)),
         )
 
     def total(self, a: ComplexInterval) -> ComplexInterval:

@@ -177,8 +177,19 @@ def _fold(pick: np.ufunc, values: tuple[Floats, ...]) -> Any:
 def _positive_power(v: Interval, k: int) -> Interval:
     result = v
     for _ in range(k - 1):
-        result = enclose(result.lo * v.lo, result.hi * v.hi)
-    return Interval(np.maximum(result.lo, 0), result.hi)
+        out = enclose(result.lo * v.lo, result.hi * v.hi)
+        result = Interval(
+            np.where(_is_short(result.lo, v.lo), result.lo * v.lo, np.maximum(out.lo, 0)),
+            np.where(_is_short(result.hi, v.hi), result.hi * v.hi, out.hi),
+        )
+    return result
+
+
+def _is_short(a: Any, b: Any) -> Any:
+    """Finite numbers of 24 digits, the product of which float64 holds: those of float32."""
+    with np.errstate(over="ignore"):
+        short = (np.float64(np.float32(v)) == v for v in (a, b))
+        return np.logical_and(*short) & np.isfinite(a) & np.isfinite(b)
 
 
 def _wave(v: Interval, fn: str) -> Interval:
