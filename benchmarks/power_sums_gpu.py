@@ -7,6 +7,10 @@ ones, both measured here. Four inputs take turns, so that none is found in the c
 graph of four, `launched_ms` one call as Python launches it, `first_s` the first call, which plans (`plan_s`) and
 compiles. `multiplied` are the multiply-adds of the sums for a feature and token, of which one is the floor's.
 `error` is against float64 features of 10⁵ tokens, over Σ|φ|; `of_stated` is over what the contract states.
+
+Beside it: `read_ms`, in a graph, is the sum of the coordinates alone, which reads the same bytes; `chunked_ms` is
+`phi(piece).sum(1)` over pieces of 2¹⁷ tokens in float32, as one would write it; `compiled_ms` is `phi(x).sum(1)` under
+`torch.compile`, up to 100 features.
 """
 # ruff: noqa: ANN001, RUF005
 
@@ -70,6 +74,21 @@ def accuracy(x: torch.Tensor, degree: int, basis: str) -> tuple[float, float]:
     return float((off / size).max()), float((off / (1e-6 * size + 2.0**-24 * features)).max())
 
 
+def peers(inputs: list[torch.Tensor], degree: int, basis: str) -> dict[str, float | None]:
+    """Milliseconds of what one would write without `power_sums`, launched."""
+    phi = PolynomialFeatures(inputs[0].shape[2], degree, basis).cuda()
+
+    def chunked() -> torch.Tensor:
+        return torch.stack([phi(piece).sum(1) for piece in inputs[0].split(2**17, 1)]).sum(0)
+
+    found: dict[str, float | None] = {"chunked_ms": milliseconds(chunked, 3), "compiled_ms": None}
+    if phi.d_out <= 100:
+        torch.compiler.reset()
+        compiled = torch.compile(lambda x: phi(x).sum(1), fullgraph=True)
+        found["compiled_ms"] = milliseconds(lambda: compiled(inputs[0]), 3)
+    return found
+
+
 @torch.no_grad()
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -82,6 +101,7 @@ def main() -> None:
         inputs = [torch.rand(1, options.n, d, device="cuda") for _ in range(4)]
         width = comb(degree + d, d) - 1
         floor = max(4 * options.n * d / copied, options.n * width / added) * 1e3
+        read = replayed(lambda inputs=inputs: [x.sum(1) for x in inputs], 5)
         for basis in ("monomial", "chebyshev"):
             row = {"d": d, "degree": degree, "basis": basis, "latent_dimension": width}
             began = time.perf_counter()
@@ -102,6 +122,8 @@ def main() -> None:
             row["launched_ms"] = milliseconds(lambda x=inputs[1], k=degree, b=basis: power_sums(x, k, b), 5)
             row["floor_ms"] = floor
             row["over_floor"] = None if captured is None else row["ms"] / floor
+            row["read_ms"] = None if read is None else read / 4
+            row |= peers(inputs, degree, basis)
             row["peak_MiB"] = peak_bytes(lambda x=inputs[2], k=degree, b=basis: power_sums(x, k, b)) / 2**20
             row["error"], row["of_stated"] = accuracy(inputs[3][:, : 10**5].contiguous(), degree, basis)
             print(json.dumps(row), flush=True)

@@ -43,7 +43,8 @@ class Node:
         parameters = tuple(f for f in fields if not isinstance(f, Node | tuple))
         size, depth = 1 + sum(c.size for c in children), 1 + max((c.depth for c in children), default=0)
         if depth > MAX_DEPTH:
-            raise TargetError(f"the expression is nested deeper than {MAX_DEPTH} levels")
+            hint = "a long sum is less deep in parts: (a + b + …) + (c + d + …)"
+            raise TargetError(f"the expression is nested deeper than {MAX_DEPTH} levels; {hint}")
         if size > MAX_SIZE:
             raise TargetError(f"the expression has more than {MAX_SIZE} nodes")
         if not 1 <= width <= MAX_WIDTH:
