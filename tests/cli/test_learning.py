@@ -87,7 +87,7 @@ def test_ctrl_c_stops_saves_and_says_how_to_go_on(data, tmp_path, monkeypatch):
     ("arguments", "words"),
     [
         (("nowhere.npz",), "no such file"),
-        (("data.csv",), ".npz"),
+        (("data.txt",), ".npz"),
         (("target:mean(z)",), "z"),
         (("target:mean(y)", "--as", "lstm"), "polynomial-sumformer"),
         (("target:mean(y)", "--sets", "2"), "too few"),
@@ -110,7 +110,16 @@ def test_predict_refuses_tokens_of_another_width(data, tmp_path):
     result = run("predict", tmp_path, "target:mean(y)", "--dim", "3", "--out", tmp_path / "p.npz", code=2)
     assert "tokens of width 2" in result.stderr
     result = run("predict", tmp_path, data / "tokens.npz", "--out", tmp_path / "p.csv", code=2)
+    assert "write .npz" in result.stderr
+    result = run("predict", tmp_path, data / "tokens.npz", "--out", tmp_path / "p.txt", code=2)
     assert ".npz" in result.stderr
+
+
+def test_a_folder_is_printed_as_it_is_called(data, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert "written to run[/red]" in run("fit", data / "tokens.npz", "--out", "run[/red]", *QUICK, "--no-report").stdout
+    out = run("predict", "run[/red]", data / "tokens.npz", "--out", "p[a].npz")
+    assert "written to p[a].npz" in out.stdout
 
 
 def test_predict_keeps_a_file_that_is_there(data, tmp_path):
@@ -178,5 +187,5 @@ def test_compare_keeps_what_is_finished_on_ctrl_c(data, tmp_path, monkeypatch):
     assert json.loads((tmp_path / "comparison.json").read_text()) == kept
     assert "Of the 1 finished, use mlp-sumformer" in (tmp_path / "report.html").read_text()
     at = "mlp-sumformer"
-    result = run(*arguments, code=130)
+    result = run(*arguments, "--overwrite", code=130)
     assert "stopped after" not in result.stderr

@@ -71,6 +71,8 @@ def test_a_classifier_has_probabilities_of_its_classes():
     assert np.allclose(p.sum(1), 1)
     assert (model.classes_[p.argmax(1)] == model.predict(SETS)).all()
     assert model.score(SETS, labels) > 0.8
+    of_tokens = SumformerClassifier(**QUICK).fit(SETS, [np.where(a[:, 0] > 0, "up", "down") for a in SETS])
+    assert [len(a) for a in of_tokens.predict_proba(SETS)] == [len(a) for a in SETS]
 
 
 class Centred(TransformerMixin, BaseEstimator):
@@ -90,7 +92,7 @@ def test_clone_pipeline_and_grid_search():
     assert again.get_params()["latent"] == 5
     assert model.latent == 4
     make_pipeline(Centred(), model).fit(SETS, SUMS).predict(SETS)
-    grid = {"architecture": ["deep-sets", "mlp-sumformer"], "latent": [2]}
+    grid = {"architecture": ["deep-sets", "mlp-sumformer"], "latent": np.array([2])}
     search = GridSearchCV(SumformerRegressor(**QUICK), grid, cv=KFold(2)).fit(SETS, SUMS)
     assert search.best_params_["architecture"] in grid["architecture"]
     assert search.predict(SETS).shape == SUMS.shape

@@ -115,7 +115,7 @@ def test_two_threads_repeat_themselves(name):
 
 def test_a_finished_run_is_not_run_again_and_not_overwritten_by_accident(sets, tmp_path):
     fit(sets, QUICK, tmp_path)
-    with pytest.raises(InputError, match="--resume goes on, --overwrite"):
+    with pytest.raises(InputError, match=r"go on \(--resume, .* or begin anew"):
         fit(sets, QUICK, tmp_path)
 
     def never(progress):
@@ -135,11 +135,51 @@ def test_a_finished_run_is_not_run_again_and_not_overwritten_by_accident(sets, t
 def test_beginning_anew_leaves_no_certificate_or_report_of_another_network(sets, tmp_path):
     sumformer.construct("x - mean(y)", 0.1).save(tmp_path)
     (tmp_path / "report.html").write_text("of x - mean(y)")
-    with pytest.raises(InputError, match=r"certificate.json, report.html already: --overwrite replaces it"):
+    with pytest.raises(InputError, match=r"certificate.json, report.html already: begin anew over it"):
         fit(sets, QUICK, tmp_path)
     fit(sets, replace(QUICK, epochs=1), Folder(tmp_path, overwrite=True))
     assert not (tmp_path / "certificate.json").exists()
     assert not (tmp_path / "report.html").exists()
+
+
+@pytest.mark.parametrize(
+    "asked", [{"architecture": "transformer", "hidden": 10}, {"parameters": 10}, {"start": "none"}]
+)
+def test_a_run_that_cannot_begin_leaves_all_as_it_was(sets, tmp_path, asked):
+    fit(sets, replace(QUICK, epochs=1), tmp_path / "good")
+    before = {path.name: path.read_bytes() for path in (tmp_path / "good").iterdir()}
+    for place in (Folder(tmp_path / "good", overwrite=True), Folder(tmp_path / "new")):
+        with pytest.raises((InputError, FileFormatError, NotSupportedError)):
+            fit(sets, replace(QUICK, **asked), place)
+    assert {path.name: path.read_bytes() for path in (tmp_path / "good").iterdir()} == before
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_network_is_not_trained_over_itself(sets, tmp_path):
+    sumformer.construct("mean(exp(-norm2(x-y)))", 1e-3, n=6).save(tmp_path)
+    with pytest.raises(InputError, match="is what to start from"):
+        fit(sets, Settings(start=str(tmp_path)), Folder(str(tmp_path), overwrite=True))
+    assert (tmp_path / "certificate.json").exists()
+
+
+def test_a_resumed_run_says_so_when_asked_for_another(sets, tmp_path):
+    fit(sets, QUICK, tmp_path)
+    with pytest.raises(InputError, match="begun with architecture = 'mlp-sumformer'"):
+        fit(sets, replace(QUICK, architecture="transformer"), Folder(tmp_path, resume=True))
+    assert fit(sets, None, Folder(tmp_path, resume=True)).settings.hidden == 16
+    assert len(fit(sets, replace(QUICK, epochs=6), Folder(tmp_path, resume=True)).history) == 7
+
+
+def test_numbers_of_numpy_are_numbers():
+    settings = Settings(hidden=np.int64(8), learning_rate=np.float32(0.5))
+    assert (type(settings.hidden), type(settings.learning_rate)) == (int, float)
+    assert json.dumps(settings.to_data())
+
+
+@pytest.mark.parametrize("wrong", [{"hidden": 8.5}, {"hidden": True}, {"learning_rate": "0.1"}, {"device": None}])
+def test_what_is_no_number_is_named(wrong):
+    with pytest.raises(InputError, match=f"cannot use {next(iter(wrong))} = "):
+        Settings(**wrong)
 
 
 def test_early_stopping_keeps_the_best_epoch(sets):

@@ -58,7 +58,7 @@ def test_parquet_has_a_row_for_each_token(tmp_path):
     named = Reading(set_column="set", features=("x1",), targets=("x0",))
     assert read(tmp_path / "t.parquet", named).d == 1
     y = np.array([[10.0, 20, 30], [40, 50, 0]])
-    write_predictions(tmp_path / "p.parquet", y, sets.keep.numpy(), tmp_path / "t.parquet", Reading(), True)
+    write_predictions(tmp_path / "p.parquet", y, sets, tmp_path / "t.parquet", sets.task, ("y",))
     import pyarrow.parquet as pq
 
     out = pq.read_table(tmp_path / "p.parquet")
@@ -92,7 +92,7 @@ def test_a_truncated_or_foreign_file_is_named(tmp_path, suffix):
 
 def test_objects_in_an_npz_are_not_unpickled(tmp_path):
     np.savez(tmp_path / "a.npz", x=np.array([{"a": 1}], dtype=object))
-    with pytest.raises(FileFormatError):
+    with pytest.raises(FileFormatError, match=r"array of objects; save labels as text"):
         read(tmp_path / "a.npz")
 
 

@@ -149,7 +149,7 @@ def summary(fitted: Fitted, out: Path) -> dict[str, Any]:
 def show(fitted: Fitted, out: Path) -> None:
     """The report in the terminal."""
     name = fitted.settings.architecture if fitted.settings.start is None else f"from {fitted.settings.start}"
-    console.print(f"{fitted.task.describe()}; {name}; {fitted.status}")
+    console.print(f"{fitted.task.describe()}; {name}; {fitted.status}", markup=False)
     report = fitted.report
     table = Table("", "held-out sets", show_header=bool(report))
     if report:
@@ -171,6 +171,10 @@ def show(fitted: Fitted, out: Path) -> None:
     console.print(table)
     if report and not report["equivariant"]:
         console.print("this architecture knows tokens by their places: another order of a set gives other results")
+    unseen = fitted.standardisation.unseen
+    if unseen:
+        names = [str(c) if fitted.columns is None else fitted.columns.features[c] for c in unseen]
+        console.print(f"the same in all training sets, so not looked at: {', '.join(names)} of x", markup=False)
     if fitted.settings.start is not None:
         console.print("the certificate of the constructed network does not hold for the trained one")
-    console.print(f"written to {out}")
+    console.print(f"written to {out}", markup=False)

@@ -12,16 +12,18 @@ from sumformer.learn.sampling import Sampling
 Data = Annotated[
     str,
     typer.Argument(
-        help="FILE.npz or .safetensors with x (N, n, d), y and mask or lengths; FILE.parquet with a row for each "
-        'token; or target:EXPRESSION, as "target:mean(exp(-norm2(x-y)))", to sample a formula.',
+        help="FILE.npz or .safetensors with x (N, n, d), y and mask or lengths; FILE.parquet or .csv with a row for "
+        'each token; or target:EXPRESSION, as "target:mean(exp(-norm2(x-y)))", to sample a formula.',
         show_default=False,
     ),
 ]
 Per = Annotated[str | None, typer.Option("--per", help="Targets belong to each token or each set; default: by shape.")]
-TaskOption = Annotated[str | None, typer.Option("--task", help="regression or classification; default: by dtype.")]
-SetColumn = Annotated[str, typer.Option("--set-column", help="Parquet: the column that names a token's set.")]
-Features = Annotated[str | None, typer.Option("--features", help="Parquet: feature columns; default x, x0, x1, ….")]
-Targets = Annotated[str | None, typer.Option("--targets", help="Parquet: target columns; default y, y0, y1, ….")]
+TaskOption = Annotated[
+    str | None, typer.Option("--task", help="regression or classification; default: text and few integers are classes.")
+]
+SetColumn = Annotated[str, typer.Option("--set-column", help="Table: the column that names a token's set.")]
+Features = Annotated[str | None, typer.Option("--features", help="Table: feature columns; default x, x0, x1, ….")]
+Targets = Annotated[str | None, typer.Option("--targets", help="Table: target columns; default y, y0, y1, ….")]
 SampledSets = Annotated[int, typer.Option("--sets", help="target: how many sets to sample.")]
 SampledTokens = Annotated[int, typer.Option("--tokens", "-n", help="target: tokens in each set.")]
 Dim = Annotated[int, typer.Option("--dim", "-d", help="target: coordinates per token.")]

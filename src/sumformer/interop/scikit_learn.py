@@ -6,6 +6,7 @@ one token. y has a target for each set, or for each token: (N, n), (N, n, k), or
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
@@ -77,8 +78,11 @@ class _SetEstimator(BaseEstimator):  # type: ignore[misc]
     def predict(self, X: Any) -> Any:
         """Predictions in the form of the targets of `fit`; for tokens of a list of sets, a list."""
         check_is_fitted(self, "fitted_")
+        return self._for_each(X, self.fitted_.predict)
+
+    def _for_each(self, X: Any, function: Callable[[Sets], Array]) -> Any:
         x, keep = self._inputs(X, reset=False)
-        out = self.fitted_.predict(sets_from_arrays(x, mask=keep))
+        out = function(sets_from_arrays(x, mask=keep))
         ragged = isinstance(X, list | tuple) and self.fitted_.task.per_token
         return [row[real] for row, real in zip(out, keep, strict=True)] if ragged else out
 
@@ -159,11 +163,9 @@ class SumformerClassifier(ClassifierMixin, _SetEstimator):  # type: ignore[misc]
         return self
 
     def predict_proba(self, X: Any) -> Any:
-        """Probabilities of `classes_`, for each set or each token."""
+        """Probabilities of `classes_`, for each set or each token; for tokens of a list of sets, a list."""
         check_is_fitted(self, "fitted_")
-        x, keep = self._inputs(X, reset=False)
-        out: Array = self.fitted_.outputs(sets_from_arrays(x, mask=keep)).softmax(-1).numpy()
-        return out
+        return self._for_each(X, self.fitted_.probabilities)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """The share of right labels."""

@@ -45,12 +45,13 @@ def sets_from_arrays(
 
 def _padded(x: Sequence[Any], where: str) -> tuple[Tensor, Tensor]:
     arrays = [np.asarray(item) for item in x]
-    wrong = [i for i, a in enumerate(arrays) if a.ndim != 2 or a.shape[1] != arrays[0].shape[1]]
+    width = next(a.shape[1] for a in arrays if a.ndim == 2)
+    wrong = [i for i, a in enumerate(arrays) if a.ndim != 2 or a.shape[1] != width]
     if wrong:
         i = wrong[0]
-        raise ShapeError(f"{where}: x[{i}]", f"tokens of shape (n, {arrays[0].shape[1]})", arrays[i].shape)
+        raise ShapeError(f"{where}: x[{i}]", f"tokens of shape (n, {width})", arrays[i].shape)
     n = max(a.shape[0] for a in arrays)
-    tokens, keep = np.zeros((len(arrays), n, arrays[0].shape[1])), np.zeros((len(arrays), n), dtype=bool)
+    tokens, keep = np.zeros((len(arrays), n, width)), np.zeros((len(arrays), n), dtype=bool)
     for i, a in enumerate(arrays):
         tokens[i, : len(a)], keep[i, : len(a)] = _numbers(a, f"{where}: x[{i}]"), True
     return _finite(tokens, keep, where)
@@ -99,8 +100,8 @@ def _finite(tokens: Array, keep: Array, where: str) -> tuple[Tensor, Tensor]:
 def _with_targets(x: Tensor, keep: Tensor, y: Any, per: str | None, task: str | None, where: str) -> Sets:
     count, n, d = x.shape
     if isinstance(y, list | tuple) and len(y) == count and any(np.ndim(item) > 0 for item in y):
-        y = _padded_targets(y, keep, per, where)
-    values = np.asarray(y)
+        y, per = _padded_targets(y, keep, per, where)
+    values = _plain(y, where)
     if values.ndim == 0 or values.shape[0] != count:
         raise ShapeError(f"{where}: y", f"one target for each of the {count} sets (or its tokens)", values.shape)
     classes = _is_classification(values, task, where)
@@ -127,21 +128,43 @@ def _with_targets(x: Tensor, keep: Tensor, y: Any, per: str | None, task: str | 
     return Sets(x, keep, targets, Task(d, numbers.shape[-1], per_token, None, flat))
 
 
-def _padded_targets(y: Sequence[Any], keep: Tensor, per: str | None, where: str) -> Any:
-    """A list of arrays: targets of the real tokens go to their places; arrays of one shape are one array."""
+def _plain(y: Any, where: str) -> Array:
+    """Text, numbers and truth values that came as objects, as what they are."""
+    try:
+        values = np.asarray(y)
+    except ValueError:
+        raise InputError(f"{where}: y: expected an array, got rows of different lengths") from None
+    if values.dtype != object:
+        return values
+    for kinds, kind in (
+        ((str,), str),
+        ((bool, np.bool_), bool),
+        ((int, np.integer), int),
+        ((int, float, np.number), float),
+    ):
+        if all(isinstance(v, kinds) for v in values.flat):
+            return values.astype(kind)
+    first = values.flat[0]
+    odd = next((v for v in values.flat if type(v) is not type(first)), first)
+    raise InputError(f"{where}: y: expected numbers, or labels of one kind, got {first!r} and {odd!r}")
+
+
+def _padded_targets(y: Sequence[Any], keep: Tensor, per: str | None, where: str) -> tuple[Any, str | None]:
+    """A list of arrays: targets of the real tokens go to their places; those that do not fit tokens belong to sets."""
     arrays = [np.asarray(item) for item in y]
     lengths = [int(k) for k in keep.sum(1)]
     fits = [a.ndim >= 1 and len(a) == k for a, k in zip(arrays, lengths, strict=True)]
     alike = len({a.shape[1:] for a in arrays}) == 1
     if per == "set" or not (all(fits) and alike):
         if len({a.shape for a in arrays}) == 1:
-            return np.stack(arrays)
+            return np.stack(arrays), "set" if False in fits else per
         i = fits.index(False) if False in fits else 0
         raise ShapeError(f"{where}: y[{i}]", f"a target for each of its {lengths[i]} tokens", arrays[i].shape)
     out = np.zeros((*keep.shape, *arrays[0].shape[1:]), dtype=np.result_type(*arrays))
     for i, (a, real) in enumerate(zip(arrays, keep.numpy(), strict=True)):
-        out[i], out[i, real] = a[:1], a  # padding repeats a label, so that it adds none
-    return out
+        if len(a):
+            out[i], out[i, real] = a[:1], a  # padding repeats a label, so that it adds none
+    return out, per
 
 
 def _is_classification(values: Array, task: str | None, where: str) -> bool:

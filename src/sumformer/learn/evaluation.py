@@ -8,7 +8,7 @@ independent), and for labels of sets by Wilson's formula, which does not shrink 
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import sqrt
 from statistics import median
 from typing import Any
@@ -19,12 +19,13 @@ from torch import Tensor
 from sumformer.errors import InputError
 from sumformer.learn.architectures import parameter_count
 from sumformer.learn.fitted import Fitted
-from sumformer.learn.sets import Sets
+from sumformer.learn.sets import Sets, Task
 from sumformer.learn.start import network_dtype
 from sumformer.learn.training import reproducible
 from sumformer.testing import equivariance_error
 
-RESAMPLES = 2000
+RESAMPLES, FEWEST_RESAMPLES = 2000, 400
+DRAWS, DRAWS_AT_ONCE = 4 * 10**7, 10**6
 WORST = 5
 Z = 1.959963984540054
 
@@ -52,16 +53,17 @@ def _examine(fitted: Fitted, sets: Sets, places: Tensor | None) -> Examination:
         raise InputError("examine: expected sets with targets")
     if not len(sets):
         raise InputError("examine: expected at least one set")
+    sets = _as_trained(fitted.task, sets, sets.task, sets.y)
     where = torch.arange(len(sets)) if places is None else places
     outputs = fitted.outputs(sets)
     each = _errors(fitted, sets, outputs)  # (N, n) or (N,): squared and standardised, or wrong or not
-    real = sets.keep if sets.task.per_token else torch.ones(len(sets), 1, dtype=torch.bool)
+    real = sets.keep if fitted.task.per_token else torch.ones(len(sets), 1, dtype=torch.bool)
     table = torch.where(real, each.reshape(len(sets), -1), 0.0)
     sums, counts = table.sum(1), real.sum(1).double()
     means = sums / counts.clamp(min=1)
-    square = sets.task.classes is None
+    square = fitted.task.classes is None
     set_errors = means.sqrt() if square else means
-    low, high = _interval(sums, counts, square, wilson=not square and not sets.task.per_token)
+    low, high = _interval(sums, counts, square, wilson=not square and not fitted.task.per_token)
     total = float(sums.sum() / counts.sum())
     report: dict[str, Any] = {
         "error": sqrt(total) if square else total,
@@ -75,6 +77,17 @@ def _examine(fitted: Fitted, sets: Sets, places: Tensor | None) -> Examination:
         **_times(fitted, sets),
     }
     return Examination(sets, where, outputs, set_errors, table, report)
+
+
+def _as_trained(task: Task, sets: Sets, given: Task, y: Tensor) -> Sets:
+    """The labels numbered as the network numbers them; one that it has never seen is −1, and always wrong."""
+    if (given.d, given.k, given.per_token, given.kind) != (task.d, task.k, task.per_token, task.kind):
+        what = f"tokens of width {task.d} and {task.describe()}; got width {given.d} and {given.describe()}"
+        raise InputError(f"examine: the network is for {what} (`per` and `task` settle how targets are read)")
+    if task.classes is None or given.classes is None or task.classes == given.classes:
+        return sets
+    known = {label: i for i, label in enumerate(task.classes)}
+    return replace(sets, y=torch.tensor([known.get(label, -1) for label in given.classes])[y], task=task)
 
 
 def _errors(fitted: Fitted, sets: Sets, outputs: Tensor) -> Tensor:
@@ -92,8 +105,13 @@ def _interval(sums: Tensor, counts: Tensor, square: bool, wilson: bool) -> tuple
         centre, spread = p + Z**2 / (2 * n), Z * sqrt(p * (1 - p) / n + Z**2 / (4 * n**2))
         return max(0.0, (centre - spread) / (1 + Z**2 / n)), min(1.0, (centre + spread) / (1 + Z**2 / n))
     generator = torch.Generator().manual_seed(0)
-    index = torch.randint(len(sums), (RESAMPLES, len(sums)), generator=generator)
-    means = sums[index].sum(1) / counts[index].sum(1).clamp(min=1)
+    resamples = max(FEWEST_RESAMPLES, min(RESAMPLES, DRAWS // len(sums)))
+    parts = []
+    slab = max(1, DRAWS_AT_ONCE // len(sums))
+    for start in range(0, resamples, slab):
+        index = torch.randint(len(sums), (min(slab, resamples - start), len(sums)), generator=generator)
+        parts.append(sums[index].sum(1) / counts[index].sum(1).clamp(min=1))
+    means = torch.cat(parts)
     low, high = (float(q) for q in (means.sqrt() if square else means).quantile(means.new_tensor([0.025, 0.975])))
     return low, high
 
@@ -104,14 +122,15 @@ def _more(fitted: Fitted, sets: Sets, outputs: Tensor, total: float) -> dict[str
         return {}
     y = sets.y[sets.keep] if fitted.task.per_token else sets.y
     if fitted.task.classes is not None:
-        most = float(torch.bincount(y, minlength=len(fitted.task.classes)).max())
+        most = float(torch.bincount(y[y >= 0], minlength=len(fitted.task.classes)).max())
         return {"accuracy": 1 - total, "baseline": 1 - most / y.numel()}
     out = outputs[sets.keep] if fitted.task.per_token else outputs
     scale, shift = (y.new_tensor(v) for v in (fitted.standardisation.y.scale, fitted.standardisation.y.shift))
     baseline = float(((y - shift) / scale).square().mean().sqrt())
-    residual, spread = (out - y).square().sum(0), (y - y.mean(0)).square().sum(0)
+    off, centred = (out - y) / scale, (y - shift) / scale
+    residual, spread = off.square().sum(0), (centred - centred.mean(0)).square().sum(0)
     return {
-        "rmse": (out - y).square().mean(0).sqrt().tolist(),
+        "rmse": (off.square().mean(0).sqrt() * scale).tolist(),
         "r2": [1 - float(a / b) if b > 0 else None for a, b in zip(residual, spread, strict=True)],
         "baseline": baseline,
     }

@@ -14,12 +14,13 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
+from torch.nn import functional
 
-from sumformer.errors import FileFormatError, ShapeError, SumformerError
+from sumformer.errors import FileFormatError, InputError, ShapeError, SumformerError
 from sumformer.learn.files import read_json, write_bytes, write_json
 from sumformer.learn.pooled import Pooled as Pooled  # known to the reader of config.json
 from sumformer.learn.scaled import Scaled as Scaled
-from sumformer.learn.sets import Sets, Task
+from sumformer.learn.sets import Columns, Sets, Task
 from sumformer.learn.settings import Settings
 from sumformer.learn.standardisation import Standardisation
 from sumformer.learn.start import network_dtype
@@ -44,19 +45,24 @@ class Fitted:
     seconds: float = 0.0
     history: list[dict[str, Any]] = field(default_factory=list)
     report: dict[str, Any] = field(default_factory=dict)
+    columns: Columns | None = None
 
     @torch.no_grad()
     def outputs(self, sets: Sets) -> Tensor:
         """(N, n, k) or (N, k) in units of the data; for classes, logits. Padding gets 0."""
         if sets.d != self.task.d:
             raise ShapeError("predict", f"tokens of width {self.task.d}", sets.x.shape)
-        network = self.network.eval()
+        empty = (sets.lengths == 0).nonzero()
+        if len(empty):
+            raise InputError(f"predict: set {int(empty[0])} has no tokens")
+        network, n = self.network.eval(), sets.x.shape[1]
         device = next(network.parameters()).device
         parts = []
         for piece in torch.split(torch.arange(len(sets)), PREDICTION_BATCH):
-            part = sets.subset(piece)
+            part = sets.subset(piece).cut()
             x, mask = self.standardisation.inputs(part, network_dtype(network)).to(device), part.mask()
-            parts.append(network(x, attention_mask=None if mask is None else mask.to(device)).double().cpu())
+            got = network(x, attention_mask=None if mask is None else mask.to(device)).double().cpu()
+            parts.append(functional.pad(got, (0, 0, 0, n - got.shape[1])) if self.task.per_token else got)
         out = torch.cat(parts)
         if self.standardisation.raw or self.task.classes is not None:
             return out
@@ -70,6 +76,12 @@ class Fitted:
             labels: Array = np.asarray(self.task.classes)[out.argmax(-1).numpy()]
             return labels if self.task.flat else labels[..., None]
         return np.asarray(out[..., 0].numpy() if self.task.flat else out.numpy())
+
+    def probabilities(self, sets: Sets) -> Array:
+        """Of each class, in the order of `task.classes`, along a last axis."""
+        if self.task.classes is None:
+            raise InputError("probabilities: the network predicts numbers, which have none")
+        return np.asarray(self.outputs(sets).softmax(-1).numpy())
 
     def save(self, folder: Path) -> None:
         """Every file is replaced in one step, fit.json last."""
@@ -87,6 +99,7 @@ class Fitted:
             "seconds": self.seconds,
             "history": self.history,
             "report": self.report,
+            "columns": None if self.columns is None else asdict(self.columns),
         }
         write_json(folder / FIT_FILE, data)
 
@@ -110,11 +123,16 @@ def load_fitted(folder: str | Path) -> Fitted:
             Task(**task),
             Settings.from_data(data["settings"] | {"device": "cpu"}),
             **{name: data[name] for name in ("status", "best_epoch", "seconds", "history", "report")},
+            columns=_columns(data.get("columns")),
         )
     except SumformerError:
         raise
     except (KeyError, TypeError, ValueError) as error:
         raise FileFormatError(where / FIT_FILE, f"does not describe a fit ({error!r})") from None
+
+
+def _columns(data: dict[str, Any] | None) -> Columns | None:
+    return None if data is None else Columns(data["set"], tuple(data["features"]), tuple(data["targets"]))
 
 
 def remove_saving(folder: Path) -> None:

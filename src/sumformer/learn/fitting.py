@@ -46,6 +46,9 @@ class Folder:
     overwrite: bool = False
     save_every: float = 5.0
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "path", Path(self.path))
+
 
 def fit(
     sets: Sets,
@@ -54,7 +57,10 @@ def fit(
     report: Callable[[Progress], None] = lambda _: None,
     changes: Mapping[str, Any] | None = None,
 ) -> Fitted:
-    """The best network found. `changes` to the recorded settings are allowed for epochs, learning_rate and patience."""
+    """The best network found. A run that is resumed keeps its settings but for epochs, learning_rate and patience.
+
+    `changes` are those asked for; unless given, what `settings` have that is not the default.
+    """
     if sets.y is None or sets.task is None:
         raise InputError("fit: expected sets with targets")
     empty = (sets.lengths == 0).nonzero()
@@ -64,7 +70,8 @@ def fit(
     given = settings or Settings()
     wanted = resolve(given, len(split_of(sets, given).train), sets.n_max)
     if place is not None:
-        wanted, done = _open(place, wanted, sets, dict(changes or {}))
+        asked = _not_default(given) if changes is None else dict(changes)
+        wanted, done = _open(place, wanted, sets, asked)
         if done is not None:
             return done
     with reproducible(wanted):
@@ -101,6 +108,8 @@ def _run(sets: Sets, settings: Settings, place: Folder | None, report: Callable[
         Batches.prepare(sets.subset(index), standardisation, dtype, settings.device)
         for index in (parts.train, parts.validation)
     ]
+    if place is not None:
+        _begin(place, settings, sets)  # only now, when nothing asked for is left that could be refused
 
     def save() -> None:
         if place is not None:
@@ -150,40 +159,62 @@ def _finish(state: State, standardisation: Standardisation, sets: Sets, settings
         raise TypeError("fit trains modules that can be saved")
     module = network.cpu().eval().requires_grad_(False)
     return Fitted(
-        module, standardisation, sets.task, settings, status, state.best_epoch, state.seconds, list(state.history)
+        module,
+        standardisation,
+        sets.task,
+        settings,
+        status,
+        state.best_epoch,
+        state.seconds,
+        list(state.history),
+        columns=sets.columns,
     )
 
 
 def _open(place: Folder, wanted: Settings, sets: Sets, changes: dict[str, Any]) -> tuple[Settings, Fitted | None]:
-    """The settings to run with, and the result where there is nothing left to do."""
-    record, folder = place.path / TRAINING_FILE, place.path
-    folder.mkdir(parents=True, exist_ok=True)
-    names = (TRAINING_FILE, CHECKPOINT_FILE, FIT_FILE, CONFIG_FILE, WEIGHTS_FILE, CERTIFICATE_FILE, REPORT_FILE)
-    there = [name for name in names if (folder / name).exists()]
+    """The settings to run with, and the result where there is nothing left to do; nothing is written."""
+    folder, there = place.path, _there(place.path)
+    if wanted.start is not None and Path(wanted.start).resolve() == folder.resolve():
+        raise InputError(f"{folder} is what to start from; give another folder to train in, or it would be lost")
     if there and not place.resume and not place.overwrite:
-        ways = "--resume goes on, --overwrite begins anew" if record.exists() else "--overwrite replaces it"
+        anew = "begin anew over it (--overwrite, or Folder(…, overwrite=True))"
+        ways = f"go on (--resume, or Folder(…, resume=True)), or {anew}" if TRAINING_FILE in there else anew
         raise InputError(f"{folder} holds {', '.join(there)} already: {ways}")
-    remove_unfinished(folder)
-    remove_saving(folder)
-    fingerprint = sets.fingerprint()
-    if place.resume and record.exists():
-        data = read_json(record, "the record of a training run")
-        if data.get("data") != fingerprint:
+    if place.resume and TRAINING_FILE in there:
+        data = read_json(folder / TRAINING_FILE, "the record of a training run")
+        if data.get("data") != sets.fingerprint():
             raise InputError(f"{folder} was trained on other data (or read another way); it cannot go on with these")
         settings = _changed(Settings.from_data(data["settings"]), changes, folder)
-        if (folder / FIT_FILE).exists() and not changes:
+        if FIT_FILE in there and not changes:
             done = load_fitted(folder)
             if done.status == "finished":
                 return settings, done
-    else:
-        if place.overwrite:
-            for name in there:
-                (folder / name).unlink()
-        elif set(there) & {CONFIG_FILE, WEIGHTS_FILE, FIT_FILE, CHECKPOINT_FILE}:
-            raise InputError(f"{folder} holds no run that can be resumed ({', '.join(there)} without {TRAINING_FILE})")
-        settings = wanted
-    write_json(record, {"settings": settings.to_data(), "data": fingerprint, "torch": torch.__version__})
-    return settings, None
+        return settings, None
+    if not place.overwrite and set(there) & {CONFIG_FILE, WEIGHTS_FILE, FIT_FILE, CHECKPOINT_FILE}:
+        raise InputError(f"{folder} holds no run that can be resumed ({', '.join(there)} without {TRAINING_FILE})")
+    return wanted, None
+
+
+def _begin(place: Folder, settings: Settings, sets: Sets) -> None:
+    """The folder as it is when a run starts or goes on: the record, and nothing of another run."""
+    place.path.mkdir(parents=True, exist_ok=True)
+    remove_unfinished(place.path)
+    remove_saving(place.path)
+    if place.overwrite and not (place.resume and (place.path / TRAINING_FILE).exists()):
+        for name in _there(place.path):
+            (place.path / name).unlink()
+    record = {"settings": settings.to_data(), "data": sets.fingerprint(), "torch": torch.__version__}
+    write_json(place.path / TRAINING_FILE, record)
+
+
+def _there(folder: Path) -> list[str]:
+    names = (TRAINING_FILE, CHECKPOINT_FILE, FIT_FILE, CONFIG_FILE, WEIGHTS_FILE, CERTIFICATE_FILE, REPORT_FILE)
+    return [name for name in names if (folder / name).exists()]
+
+
+def _not_default(settings: Settings) -> dict[str, Any]:
+    usual = Settings().to_data()
+    return {name: value for name, value in settings.to_data().items() if value != usual[name]}
 
 
 def _changed(settings: Settings, changes: dict[str, Any], folder: Path) -> Settings:

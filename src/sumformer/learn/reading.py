@@ -1,10 +1,10 @@
-"""DATA → `Sets`: .npz, .safetensors, .parquet, or target:EXPRESSION to sample a formula."""
+"""DATA → `Sets`: .npz, .safetensors, .parquet, .csv, or target:EXPRESSION to sample a formula."""
 
 from __future__ import annotations
 
 import zipfile
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,17 +12,17 @@ import numpy as np
 
 from sumformer.errors import FileFormatError, InputError, MissingDependencyError
 from sumformer.learn.arrays import sets_from_arrays
-from sumformer.learn.parquet import read_parquet
 from sumformer.learn.sampling import PREFIX, Sampling, sample
-from sumformer.learn.sets import Sets
+from sumformer.learn.sets import Columns, Sets
+from sumformer.learn.table import TABLES, arrays_of
 
-FORMATS = (".npz", ".safetensors", ".parquet")
+FORMATS = (".npz", ".safetensors", *TABLES)
 KEYS = ("x", "y", "mask", "lengths")
 
 
 @dataclass(frozen=True)
 class Reading:
-    """What a file leaves open: `per` token or set, `task`, names of parquet columns, how to sample a formula."""
+    """What a file leaves open: `per` token or set, `task`, names of columns of a table, how to sample a formula."""
 
     per: str | None = None
     task: str | None = None
@@ -31,6 +31,10 @@ class Reading:
     targets: tuple[str, ...] = ()
     sampling: Sampling = field(default_factory=Sampling)
 
+    @property
+    def columns(self) -> Columns:
+        return Columns(self.set_column, self.features, self.targets)
+
 
 def read(source: str | Path, reading: Reading | None = None, targets: bool = True) -> Sets:
     """The sets in `source`; with `targets` False, a file without them will do."""
@@ -38,22 +42,25 @@ def read(source: str | Path, reading: Reading | None = None, targets: bool = Tru
     text = str(source)
     if text.startswith(PREFIX):
         return sample(text.removeprefix(PREFIX), how.sampling)
-    arrays = read_arrays(Path(text), how)
+    arrays = read_arrays(Path(text), how, targets)
     if targets and "y" not in arrays:
         raise FileFormatError(text, f"has no targets: expected y beside x, found {', '.join(sorted(arrays))}")
     y = arrays["y"] if targets else None
     masks = {key: arrays[key] for key in ("mask", "lengths") if key in arrays}
-    return sets_from_arrays(arrays["x"], y, **masks, per=arrays.get("per", how.per), task=how.task, where=text)
+    sets = sets_from_arrays(arrays["x"], y, **masks, per=arrays.get("per", how.per), task=how.task, where=text)
+    return replace(sets, columns=arrays.get("columns"))
 
 
-def read_arrays(path: Path, how: Reading) -> Mapping[str, Any]:
+def read_arrays(path: Path, how: Reading, targets: bool = True) -> Mapping[str, Any]:
     """x and, where they are there, y, mask and lengths."""
     if path.suffix not in FORMATS:
         raise InputError(f"{path}: expected a file ending in {', '.join(FORMATS)}, or {PREFIX}EXPRESSION")
     if not path.is_file():
         raise FileFormatError(path, "no such file")
-    if path.suffix == ".parquet":
-        return read_parquet(path, how.set_column, how.features, how.targets, how.per)
+    if path.suffix in TABLES:
+        return arrays_of(path, how.columns, how.per, targets)
+    if how.columns != Reading().columns:
+        raise InputError(f"{path}: names of columns are for tables ({', '.join(TABLES)}); here arrays are x and y")
     arrays = _npz(path) if path.suffix == ".npz" else _safetensors(path)
     if "x" not in arrays:
         found = ", ".join(sorted(arrays)) or "nothing"
@@ -69,6 +76,8 @@ def _npz(path: Path) -> dict[str, Any]:
                 raise ValueError("one array, without names")
             return {key: file[key] if key in KEYS else None for key in file.files}
     except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile) as error:
+        if "Object arrays" in str(error):
+            raise FileFormatError(path, "holds an array of objects; save labels as text, labels.astype(str)") from None
         raise FileFormatError(path, f"is truncated or not an .npz file of plain arrays ({error})") from None
     except Exception as error:  # zlib.error and the like: damage inside the archive
         raise FileFormatError(path, f"is damaged ({error})") from None

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass, replace
 
+import torch
 from torch import Tensor
 
 Label = int | str | bool | float
@@ -41,14 +42,29 @@ class Task:
         return f"regression, {self.k} number{'s' * (self.k != 1)} for each {each}"
 
 
+def shortened(end: int, n: int) -> int:
+    """`end` of n places, rounded up, so that not every batch has a length of its own."""
+    return min(n, -(-end // 16) * 16)
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Of a table with a row for each token: which names its set, which are features, which targets."""
+
+    set: str
+    features: tuple[str, ...]
+    targets: tuple[str, ...] = ()
+
+
 @dataclass(frozen=True)
 class Sets:
-    """N sets; `y` and `task` are None where only inputs are known."""
+    """N sets; `y` and `task` are None where only inputs are known, `columns` where they come from no table."""
 
     x: Tensor
     keep: Tensor
     y: Tensor | None = None
     task: Task | None = None
+    columns: Columns | None = None
 
     def __len__(self) -> int:
         return self.x.shape[0]
@@ -68,6 +84,18 @@ class Sets:
     def mask(self) -> Tensor | None:
         """`keep`, or None when no token is padding."""
         return None if bool(self.keep.all()) else self.keep
+
+    @property
+    def ends(self) -> Tensor:
+        """Behind the last real token of each set: where it may be cut off."""
+        places = torch.arange(1, self.keep.shape[1] + 1, device=self.keep.device)
+        return torch.where(self.keep, places, 0).amax(1)
+
+    def cut(self) -> Sets:
+        """Without the places behind the last real token of all."""
+        end = shortened(int(self.ends.max()), self.keep.shape[1]) if len(self) else 0
+        y = self.y[:, :end] if self.y is not None and self.task is not None and self.task.per_token else self.y
+        return replace(self, x=self.x[:, :end], keep=self.keep[:, :end], y=y)
 
     def subset(self, index: Tensor) -> Sets:
         return replace(self, x=self.x[index], keep=self.keep[index], y=None if self.y is None else self.y[index])

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from math import ceil
-from typing import Any
+from operator import index
+from typing import Any, SupportsFloat
 
 import torch
 
@@ -19,6 +20,12 @@ FEWEST_EPOCHS, MOST_EPOCHS = 20, 400
 RATES = {"mlp-sumformer": 3e-3, "polynomial-sumformer": 3e-3, "deep-sets": 3e-3}
 ATTENTION_RATE, START_RATE = 1e-3, 1e-3
 SMALL_STEP = 2**18  # tokens × hidden units
+WHOLE = {  # and the least they may be
+    **dict.fromkeys(("hidden", "depth", "latent", "parameters", "epochs", "batch_size", "patience", "threads"), 1),
+    "seed": 0,
+}
+REAL = ("learning_rate", "weight_decay", "validation", "test")
+MAY_BE_NONE = ("parameters", "epochs", "patience", "threads", "learning_rate")
 
 
 @dataclass(frozen=True)
@@ -44,23 +51,37 @@ class Settings:
 
     def __post_init__(self) -> None:
         check_architecture(self.architecture)
-        whole = {"hidden": 1, "depth": 1, "latent": 1, "parameters": 1, "epochs": 1, "batch_size": 1, "patience": 1}
-        wrong = [
-            f"{name} = {value!r}"
-            for name, least in (whole | {"seed": 0, "threads": 1}).items()
-            if (value := getattr(self, name)) is not None and (not isinstance(value, int) or value < least)
-        ]
-        wrong += [f"{k} = {v}" for k, v in (("validation", self.validation), ("test", self.test)) if not 0 <= v < 1]
+        wrong = [self._as_number(name, index) for name in WHOLE] + [self._as_number(name, float) for name in REAL]
+        wrong = [words for words in wrong if words] or self._beyond()
+        if wrong:
+            raise InputError(f"settings: cannot use {', '.join(wrong)}")
+
+    def _as_number(self, name: str, kind: Callable[[Any], int | float]) -> str:
+        """Numbers of numpy become Python's; what is none is named."""
+        value = getattr(self, name)
+        if value is None and name in MAY_BE_NONE:
+            return ""
+        if isinstance(value, str | bool) or not isinstance(value, SupportsFloat):
+            return f"{name} = {value!r}"
+        try:
+            object.__setattr__(self, name, kind(value))
+        except (TypeError, ValueError):
+            return f"{name} = {value!r}"
+        return ""
+
+    def _beyond(self) -> list[str]:
+        """What is out of range."""
+        least = [f"{k} = {v}" for k, low in WHOLE.items() if (v := getattr(self, k)) is not None and v < low]
+        wrong = least + [f"{k} = {v}" for k in ("validation", "test") if not 0 <= (v := getattr(self, k)) < 1]
         if self.learning_rate is not None and not 0 < self.learning_rate < float("inf"):
             wrong.append(f"learning_rate = {self.learning_rate}")
         if not 0 <= self.weight_decay < float("inf"):
             wrong.append(f"weight_decay = {self.weight_decay}")
         if self.validation + self.test >= 1:
             wrong.append(f"validation + test = {self.validation + self.test:g}, which leaves nothing to train on")
-        if self.device != "cpu" and not (self.device.startswith("cuda") and torch.cuda.is_available()):
+        if self.device != "cpu" and not (str(self.device).startswith("cuda") and torch.cuda.is_available()):
             wrong.append(f"device = {self.device!r} (cpu, or cuda where there is one)")
-        if wrong:
-            raise InputError(f"settings: cannot use {', '.join(wrong)}")
+        return wrong
 
     @property
     def size(self) -> Size:

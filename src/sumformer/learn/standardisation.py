@@ -15,26 +15,33 @@ from sumformer.learn.sets import Sets
 
 @dataclass(frozen=True)
 class Affine:
-    """v ↦ (v − shift)/scale, coordinate by coordinate."""
+    """v ↦ (v − shift)/scale, coordinate by coordinate; scale 0 stands for v ↦ 0."""
 
     shift: tuple[float, ...]
     scale: tuple[float, ...]
 
     @classmethod
-    def fit(cls, values: Tensor) -> Affine:
-        """Mean 0 and deviation 1 over the rows of `values` (m, k); a constant coordinate is shifted only."""
+    def fit(cls, values: Tensor, constant: float = 1.0) -> Affine:
+        """Mean 0 and deviation 1 over the rows of `values` (m, k); one that never changes has the scale given."""
         if not len(values):
             raise InputError("standardisation: there is no token to fit on")
-        mean, deviation = values.double().mean(0), values.double().std(0, correction=0)
-        constant = deviation <= 1e-12 * mean.abs().clamp(min=1e-300)
-        return cls(tuple(mean.tolist()), tuple(torch.where(constant, 1.0, deviation).tolist()))
+        exponent = torch.frexp(values.double().abs().amax(0)).exponent.double()
+        unit = 2.0**exponent  # so that no square overflows, and nothing is rounded
+        small = values.double() / unit
+        mean, deviation = small.mean(0), small.std(0, correction=0)
+        still = deviation <= 1e-12 * mean.abs()
+        shift, scale = mean * unit, deviation * unit
+        if not bool((torch.isfinite(shift) & torch.isfinite(scale) & (still | (scale > 0))).all()):
+            raise InputError("standardisation: numbers near the end of float64's range; scale them first")
+        return cls(tuple(shift.tolist()), tuple(torch.where(still, constant, scale).tolist()))
 
     @classmethod
     def identity(cls, k: int) -> Affine:
         return cls((0.0,) * k, (1.0,) * k)
 
     def apply(self, values: Tensor) -> Tensor:
-        return (values - values.new_tensor(self.shift)) / values.new_tensor(self.scale)
+        scale = values.new_tensor(self.scale)
+        return torch.where(scale == 0, 0.0, (values - values.new_tensor(self.shift)) / scale)
 
     def undo(self, values: Tensor) -> Tensor:
         return values * values.new_tensor(self.scale) + values.new_tensor(self.shift)
@@ -50,13 +57,21 @@ class Standardisation:
 
     @classmethod
     def fit(cls, sets: Sets, raw: bool = False) -> Standardisation:
-        """On the sets given, which should be those trained on. `raw` leaves x as it is, for a constructed network."""
+        """On the sets given, which should be those trained on. `raw` leaves x as it is, for a constructed network.
+
+        Nothing can be learned of a coordinate of x that never changes: the network does not see it.
+        """
         if sets.y is None or sets.task is None:
             raise InputError("standardisation: expected sets with targets")
-        x = Affine.identity(sets.d) if raw else Affine.fit(sets.x[sets.keep])
+        x = Affine.identity(sets.d) if raw else Affine.fit(sets.x[sets.keep], constant=0.0)
         if sets.task.classes is not None:
             return cls(x, Affine.identity(sets.task.d_out), raw)
         return cls(x, Affine.fit(sets.y[sets.keep] if sets.task.per_token else sets.y), raw)
+
+    @property
+    def unseen(self) -> list[int]:
+        """The coordinates of x that never changed."""
+        return [c for c, scale in enumerate(self.x.scale) if scale == 0]
 
     def inputs(self, sets: Sets, dtype: torch.dtype) -> Tensor:
         """What the network sees; padding 0."""

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from sumformer.errors import DivergedError
 from sumformer.learn.interruption import Stop
 from sumformer.learn.loss import mean_loss
-from sumformer.learn.sets import Sets, Task
+from sumformer.learn.sets import Sets, Task, shortened
 from sumformer.learn.settings import Settings
 from sumformer.learn.splitting import permutation
 from sumformer.learn.standardisation import Standardisation
@@ -34,6 +34,7 @@ class Batches:
     x: Tensor
     keep: Tensor | None
     y: Tensor
+    ends: Tensor
     task: Task
     standardisation: Standardisation
 
@@ -44,16 +45,21 @@ class Batches:
         y = sets.y if sets.task.classes is not None else standardisation.y.apply(sets.y).to(dtype)
         mask = sets.mask()
         x = standardisation.inputs(sets, dtype).to(device)
-        return cls(x, None if mask is None else mask.to(device), y.to(device), sets.task, standardisation)
+        keep = None if mask is None else mask.to(device)
+        return cls(x, keep, y.to(device), sets.ends.to(device), sets.task, standardisation)
 
     def __len__(self) -> int:
         return self.x.shape[0]
 
     def loss(self, module: nn.Module, index: Tensor | slice) -> tuple[Tensor, int]:
-        """The mean loss of some of the sets, and over how many tokens or sets."""
-        keep = None if self.keep is None else self.keep[index]
-        out = self.standardisation.outputs(module(self.x[index], attention_mask=keep))
-        return mean_loss(self.task, out, self.y[index], keep)
+        """The mean loss of some of the sets, cut to the longest of them, and over how many tokens or sets."""
+        x, y, keep = self.x[index], self.y[index], None
+        if self.keep is not None:
+            end = shortened(int(self.ends[index].max()), x.shape[1])
+            x, keep = x[:, :end], self.keep[index][:, :end]
+            y = y[:, :end] if self.task.per_token else y
+        out = self.standardisation.outputs(module(x, attention_mask=keep))
+        return mean_loss(self.task, out, y, keep)
 
     @torch.no_grad()
     def total_loss(self, module: nn.Module) -> float:

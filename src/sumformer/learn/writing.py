@@ -1,8 +1,9 @@
-"""Predictions in the format of the data: key `y` in .npz and .safetensors, columns y, y0, y1, … in .parquet."""
+"""Predictions in the format of the data: key `y` in .npz and .safetensors, columns beside its own in a table."""
 
 from __future__ import annotations
 
 import io
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,55 +11,78 @@ import numpy as np
 
 from sumformer.errors import InputError, MissingDependencyError, NotSupportedError
 from sumformer.learn.files import write_bytes
-from sumformer.learn.parquet import numbered, parquet_table, set_order
-from sumformer.learn.reading import FORMATS, Reading
+from sumformer.learn.reading import FORMATS
+from sumformer.learn.sets import Columns, Sets, Task
+from sumformer.learn.table import TABLES, with_columns
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
 
-def write_predictions(path: Path, y: Array, keep: Array, source: str | Path, how: Reading, per_token: bool) -> None:
-    """y (N, …) or (N, n, …) with `keep` (N, n); a parquet file repeats its source's rows beside the predictions."""
+def check_place(path: Path, source: str | Path) -> None:
+    """Refuse what `write_predictions` could not write, before there is anything to lose."""
     if path.suffix not in FORMATS:
         raise InputError(f"{path}: expected a file ending in {', '.join(FORMATS)}")
-    if path.suffix == ".parquet":
-        data = _parquet(Path(source), y, keep, how, per_token)
-    elif path.suffix == ".npz":
-        buffer = io.BytesIO()
-        np.savez(buffer, y=y)
-        data = buffer.getvalue()
+    if path.suffix in TABLES and Path(source).suffix not in TABLES:
+        kinds = " or ".join(TABLES)
+        raise NotSupportedError(f"predictions as {path.suffix} need {kinds} data, whose rows they follow; write .npz")
+
+
+def column_names(task: Task, asked: Sequence[str], trained: Columns | None, used: Columns) -> tuple[str, ...]:
+    """Those asked for, those of the targets trained on, or y, y0, y1, …: never a column that is read."""
+    count = task.k
+    default = ("y",) if task.flat else tuple(f"y{k}" for k in range(count))
+    names = tuple(asked) or (trained.targets if trained is not None and trained.targets else default)
+    if len(names) != count:
+        raise InputError(f"expected {count} names of columns for the outputs of the network, got {', '.join(names)}")
+    taken = [name for name in names if name in (used.set, *used.features)]
+    if taken:
+        raise InputError(
+            f"column {taken[0]} is read; name the predictions otherwise, as --targets {taken[0]}_predicted"
+        )
+    return names
+
+
+def write_predictions(
+    path: Path,
+    y: Array,
+    sets: Sets,
+    source: str | Path,
+    task: Task,
+    names: Sequence[str] = (),
+    probabilities: Array | None = None,
+) -> None:
+    """y (N, …) or (N, n, …) of `sets`; a table repeats the rows of `source` beside the predictions, called `names`.
+
+    Probabilities of the classes, which are the last axis, go to `p`, of a table to columns p_label.
+    """
+    check_place(path, source)
+    if path.suffix in TABLES:
+        if sets.columns is None:
+            raise InputError(f"{path}: expected sets that were read from a table")
+        lead = sets.keep.numpy() if task.per_token else slice(None)
+        outputs = y if y.ndim > 1 + task.per_token else y[..., None]
+        new = {name: outputs[lead][:, k] for k, name in enumerate(names)}
+        if probabilities is not None:
+            new |= {f"p_{label}": probabilities[lead][:, k] for k, label in enumerate(task.classes or ())}
+        data = with_columns(Path(source), new, sets.columns.set, task.per_token, path.suffix)
     else:
-        data = _safetensors(path, y)
+        arrays = {"y": y} | ({} if probabilities is None else {"p": probabilities})
+        data = _npz(arrays) if path.suffix == ".npz" else _safetensors(path, arrays)
     path.parent.mkdir(parents=True, exist_ok=True)
     write_bytes(path, data)
 
 
-def _safetensors(path: Path, y: Array) -> bytes:
-    if y.dtype.kind not in "fiub":
+def _npz(arrays: Mapping[str, Array]) -> bytes:
+    buffer = io.BytesIO()
+    np.savez(buffer, **arrays)  # type: ignore[arg-type]
+    return buffer.getvalue()
+
+
+def _safetensors(path: Path, arrays: Mapping[str, Array]) -> bytes:
+    if any(array.dtype.kind not in "fiub" for array in arrays.values()):
         raise NotSupportedError(f"{path}: safetensors has no text; write labels as .npz")
     try:
         from safetensors.numpy import save
     except ImportError:
         raise MissingDependencyError("safetensors", "writing .safetensors", "all") from None
-    return bytes(save({"y": np.ascontiguousarray(y)}))
-
-
-def _parquet(source: Path, y: Array, keep: Array, how: Reading, per_token: bool) -> bytes:
-    if source.suffix != ".parquet":
-        raise NotSupportedError("predictions as .parquet need .parquet data, whose rows they follow; write .npz")
-    table = parquet_table(source)
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    order, starts = set_order(table, how.set_column)
-    counts = np.diff([*starts, table.num_rows])
-    rows = y[keep] if per_token else np.repeat(y, counts, axis=0)
-    in_file = np.empty_like(rows)
-    in_file[order] = rows
-    old = list(how.targets) or numbered(table.column_names, "y")
-    names = old or (["y"] if rows.ndim == 1 else [f"y{k}" for k in range(rows.shape[1])])
-    out = table.drop_columns([name for name in old if name in table.column_names])
-    for k, name in enumerate(names):
-        out = out.append_column(name, pa.array(in_file if rows.ndim == 1 else in_file[:, k]))
-    sink = pa.BufferOutputStream()
-    pq.write_table(out, sink)
-    return bytes(sink.getvalue())
+    return bytes(save({name: np.ascontiguousarray(array) for name, array in arrays.items()}))
