@@ -1,4 +1,4 @@
-"""What `construct --out` replaces, and what only with `--overwrite`."""
+"""What `construct`, `compare` and `reproduce` replace in `--out`, and what only with `--overwrite`."""
 
 from __future__ import annotations
 
@@ -33,3 +33,35 @@ def test_a_damaged_certificate_is_not_replaced_unasked(tmp_path: Path) -> None:
     code, text = run("construct", "x*mean(y)", "--out", str(tmp_path), "--no-report")
     assert code == 2
     assert "--overwrite" in text
+
+
+@pytest.mark.parametrize(
+    ("words", "name"),
+    [
+        (["compare", "target:mean(y)", "--sets", "20"], "comparison.json"),
+        (["compare", "target:mean(y)", "--sets", "20"], "report.html"),
+        *((["reproduce", "figure-1", "--size", "tiny"], f"figure-1.{kind}") for kind in ("json", "csv", "png")),
+    ],
+)
+def test_results_of_an_earlier_run_are_kept(tmp_path: Path, words: list[str], name: str) -> None:
+    (tmp_path / name).write_text("mine")
+    code, text = run(*words, "--out", str(tmp_path))
+    assert code == 2
+    assert f"holds {name} already: --overwrite replaces it, or give another --out" in text
+    assert [(file.name, file.read_text()) for file in tmp_path.iterdir()] == [(name, "mine")]
+
+
+def test_only_what_is_written_is_in_the_way(tmp_path: Path) -> None:
+    stored = Path(__file__).parents[2] / "experiments" / "results" / "alternatives.json"
+    for name in ("alternatives.json", "figure-1.png"):
+        (tmp_path / name).write_text("mine")
+    words = ["reproduce", "alternatives", "--redraw", str(stored), "--out", str(tmp_path)]
+    assert run(*words)[0] == 0
+    drawn = (tmp_path / "alternatives.png").stat().st_mtime_ns
+    code, text = run(*words)
+    assert code == 2
+    assert "holds alternatives.png already" in text
+    assert (tmp_path / "alternatives.png").stat().st_mtime_ns == drawn
+    assert run(*words, "--overwrite")[0] == 0
+    assert (tmp_path / "alternatives.png").stat().st_mtime_ns > drawn
+    assert {(tmp_path / name).read_text() for name in ("alternatives.json", "figure-1.png")} == {"mine"}

@@ -5,7 +5,7 @@ import torch
 
 import sumformer
 from sumformer.interop.onnx import export_onnx, onnx_error
-from sumformer.nn import PieceStack, ReluStack
+from sumformer.nn import PieceStack, ReluStack, mlp_sumformer
 
 
 @pytest.mark.parametrize(
@@ -36,3 +36,12 @@ def test_a_stack_that_trains_is_exported_too(stack, tmp_path):
     x = torch.rand(2, 4, 3)
     export_onnx(stack, tmp_path / "stack.onnx", x)
     assert onnx_error(stack, tmp_path / "stack.onnx", x) <= 1e-5
+
+
+def test_a_boolean_mask_is_given_in_the_dtype_of_the_file(tmp_path):
+    torch.manual_seed(0)
+    net, x = mlp_sumformer(3, 4, 2), torch.rand(2, 5, 3)
+    path = export_onnx(net, tmp_path / "net.onnx", x, masked=True)
+    keep = torch.ones(2, 5, dtype=torch.bool)
+    keep[0, 3:] = False
+    assert onnx_error(net, path, x, mask=keep) == onnx_error(net, path, x, mask=keep.long()) <= 1e-5

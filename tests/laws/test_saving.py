@@ -45,6 +45,18 @@ def test_the_base_class_reads_any_of_them(case, tmp_path):
     assert repr(PretrainedModule.from_pretrained(str(tmp_path))) == repr(case.make())
 
 
+@over_cases()
+def test_built_without_memory(case):
+    """On the meta device first, then given tensors, or memory and values."""
+    module, x = case.make().eval(), tokens(7)
+    with torch.device("meta"):
+        assigned, filled = case.build().eval(), case.build().eval()
+    assigned.load_state_dict(module.state_dict(), assign=True)
+    filled.double().to_empty(device="cpu").load_state_dict(module.state_dict())
+    assert torch.equal(assigned(x), module(x))
+    assert torch.equal(filled(x), module(x))
+
+
 @pytest.fixture
 def saved(tmp_path):
     torch.manual_seed(0)

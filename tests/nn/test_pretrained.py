@@ -7,6 +7,8 @@ import json
 import pytest
 import torch
 from torch import nn
+from torch.nn.utils import parametrize, prune
+from torch.nn.utils.parametrizations import weight_norm
 
 from sumformer.errors import FileFormatError, MissingDependencyError, NotSupportedError
 from sumformer.nn import MLP, Concatenated, DeepSets, PretrainedModule, Sumformer, SumMixer, mlp_sumformer
@@ -128,3 +130,69 @@ def test_read_config_and_read_tensors_are_the_only_doors(tmp_path):
     (tmp_path / "config.json").mkdir()
     with pytest.raises(FileFormatError, match="not readable JSON"):
         file_format.read_config(tmp_path / "config.json")
+
+
+def pruned_for_good(net):
+    prune.l1_unstructured(net.phi, "weight", 0.5)
+    prune.remove(net.phi, "weight")
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda net: weight_norm(net.phi), "phi: expected Linear(), got ParametrizedLinear()"),
+        (lambda net: prune.l1_unstructured(net.phi, "weight", 0.5), "missing phi.weight; unknown key phi.weight_mask"),
+        (lambda net: setattr(net, "sigma", nn.ReLU()), "sigma: expected GELU(approximate='none'), got ReLU()"),
+        (lambda net: setattr(net, "sigma", nn.GELU("tanh")), "got GELU(approximate='tanh')"),
+        (lambda net: setattr(net, "phi", nn.Linear(4, 5)), "phi.weight: expected shape (4, 4), got (5, 4)"),
+        (lambda net: setattr(net, "more", nn.Tanh()), "more: expected nothing, got Tanh()"),
+        (lambda net: setattr(net, "activation", "relu"), "sigma: expected ReLU(), got GELU(approximate='none')"),
+        (lambda net: setattr(net, "d_latent", 0), "d_latent = 0"),
+    ],
+)
+def test_what_would_be_read_back_otherwise_is_refused(change, words, tmp_path):
+    net = SumMixer(4)
+    change(net)
+    with pytest.raises(NotSupportedError) as caught:
+        net.save_pretrained(tmp_path / "new")
+    assert words in str(caught.value)
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_refusal_says_what_to_do(tmp_path):
+    net = SumMixer(4)
+    weight_norm(net.phi)
+    with pytest.raises(NotSupportedError, match=r"remove_parametrizations, prune.remove.*or save the state_dict"):
+        net.save_pretrained(tmp_path)
+    parametrize.remove_parametrizations(net.phi, "weight")
+    pruned_for_good(net)
+    net.save_pretrained(tmp_path)
+    x = torch.randn(2, 3, 4)
+    assert torch.equal(SumMixer.from_pretrained(tmp_path)(x), net.eval()(x))
+
+
+def test_saving_draws_no_random_numbers(tmp_path):
+    net, before = SumMixer(4), torch.get_rng_state()
+    net.save_pretrained(tmp_path)
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+def test_a_part_in_two_places_and_a_list_of_parts_are_saved(tmp_path):
+    phi = MLP(4, 4, 4, 1)
+    net = Stacked(nn.ModuleList([phi, phi]))
+    net.save_pretrained(tmp_path)
+    x = torch.randn(2, 3, 4)
+    assert torch.equal(Stacked.from_pretrained(tmp_path)(x), net(x))
+
+
+class Stacked(PretrainedModule):
+    """A user's own, with a list of parts."""
+
+    def __init__(self, parts: nn.ModuleList) -> None:
+        super().__init__()
+        self.parts = parts
+
+    def forward(self, x):
+        for part in self.parts:
+            x = part(x)
+        return x

@@ -195,3 +195,24 @@ def test_refusals():
         SparseAttention(D, "star")
     with pytest.raises(InputError, match="expected composition"):
         SparseAttention(D, Star(), composition="all")
+
+
+@over_orders
+@pytest.mark.parametrize("pattern", [Random(3), BigBird(1, 2, 3)], ids=str)
+def test_transforms_of_torch_func(pattern, is_causal):
+    """vmap and gradients per sample against a loop; jvp against the gradient, ⟨u, J v⟩ = ⟨Jᵀ u, v⟩."""
+    layer, X = make(pattern), torch.stack([tokens(n)[:, :9] for n in (9, 10, 11)])
+    weights = dict(layer.named_parameters())
+
+    def run(x, weights=weights):
+        return torch.func.functional_call(layer, weights, (x,), {"is_causal": is_causal})
+
+    assert relative_error(torch.func.vmap(run)(X), torch.stack([run(x) for x in X])) <= 1e-12
+    got = torch.func.vmap(torch.func.grad(lambda w, x: run(x, w).square().sum()), (None, 0))(weights, X)
+    for i, x in enumerate(X):
+        wanted = torch.autograd.grad(run(x).square().sum(), list(weights.values()))
+        assert all(relative_error(got[name][i], g) <= 1e-12 for name, g in zip(weights, wanted, strict=True))
+    x, v = X[0].clone().requires_grad_(True), X[1]
+    _, along = torch.func.jvp(run, (X[0],), (v,))
+    (back,) = torch.autograd.grad(run(x), x, X[2])
+    assert relative_error((along * X[2]).sum(), (back * v).sum()) <= 1e-11

@@ -15,7 +15,8 @@ from sumformer.cli.output import Json, command, console, drawing, messages, prin
 from sumformer.cli.places import make_folder
 from sumformer.errors import InputError
 from sumformer.experiments.comparison import Config, run, write_comparison
-from sumformer.experiments.comparison.page import spread, verdict, write_rows
+from sumformer.experiments.comparison.page import DATA_FILE, spread, verdict, write_rows
+from sumformer.experiments.report import REPORT_FILE
 from sumformer.learn.architectures import ARCHITECTURES, check_architecture
 from sumformer.learn.reading import read
 from sumformer.learn.sampling import Sampling
@@ -27,6 +28,7 @@ Seeds = Annotated[int, typer.Option("--seeds", help="Runs of each architecture a
 Epochs = Annotated[int | None, typer.Option("--epochs", help="Epochs of each run; default: about 2000 steps.")]
 Longest = Annotated[int, typer.Option("--longest", help="The largest n at which time and memory are measured.")]
 Out = Annotated[Path | None, typer.Option("--out", "-o", help="Folder for report.html and comparison.json.")]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace a comparison, or another report, in --out.")]
 
 
 @command
@@ -48,6 +50,7 @@ def compare(
     tokens: learning.SampledTokens = 10,
     dim: learning.Dim = 1,
     box: learning.BoxOption = None,
+    overwrite: Overwrite = False,
     as_json: Json = False,
 ) -> int | None:
     """Train every architecture on DATA with as many parameters, and recommend one by a stated rule.
@@ -59,7 +62,7 @@ def compare(
     lengths = tuple(n for n in Config().lengths if n <= longest)
     config = Config(chosen, parameters, _whole(latents), seeds, epochs, lengths=lengths)
     read_sets = read(data, how)
-    make_folder(out)
+    make_folder(out, (DATA_FILE, REPORT_FILE), overwrite)
 
     def keep(so_far: dict[str, Any]) -> None:
         if out is not None:
@@ -68,7 +71,7 @@ def compare(
     with messages.status("…") as status:
         result = run(read_sets, config, lambda text: status.update(text), keep)
     if out is not None:
-        with drawing("report.html"):
+        with drawing(REPORT_FILE):
             write_comparison(result, out, data)
     if as_json:
         print_json(result)
@@ -76,7 +79,7 @@ def compare(
         show(result)
     if result["status"] == "stopped":
         kept = "" if out is None else f"; they are kept in {out}"
-        messages.print(f"stopped after {len(result['rows'])} of {len(chosen)} architectures{kept}")
+        messages.print(f"stopped after {len(result['rows'])} of {len(chosen)} architectures{kept}", markup=False)
         return 130
     return None
 

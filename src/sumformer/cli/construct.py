@@ -174,4 +174,5 @@ def show(construction: Construction, found: AttackResult | Quadrature, out: Path
         console.print(f"sup |f − N| ≤ {off:.3g} off the ramps, on which at most {share:.2g} of all inputs have a token")
     for assumption in c.assumptions:
         console.print(f"assumed: {assumption}")
-    console.print(f"constructed in {construction.seconds:.2f} s" + (f", written to {out}" if out is not None else ""))
+    written = "" if out is None else f", written to {out}"
+    console.print(f"constructed in {construction.seconds:.2f} s{written}", markup=False)

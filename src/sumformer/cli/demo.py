@@ -41,7 +41,7 @@ def demo(out: Out = Path("demo-output"), as_json: Json = False) -> int:
     }
     verdicts = {}
     for name in built:
-        console.print(Rule(f"sumformer verify {out / name}"))
+        console.print(Rule(Text(f"sumformer verify {out / name}")))
         with messages.status("verifying …"):
             verdicts[name] = verify(out / name)
         verify_command.show(verdicts[name])
@@ -58,7 +58,7 @@ def demo(out: Out = Path("demo-output"), as_json: Json = False) -> int:
     console.print(Rule("the modules on one input"))
     modules = module_rows()
     console.print(module_table(modules))
-    console.print(f"reports: {out / 'blur' / 'report.html'} and {out / 'figure2' / 'report.html'}")
+    console.print(f"reports: {out / 'blur' / 'report.html'} and {out / 'figure2' / 'report.html'}", markup=False)
     console.quiet = False
     good = all(v.verified for v in verdicts.values()) and not forged.verified
     if as_json:
@@ -70,7 +70,7 @@ def demo(out: Out = Path("demo-output"), as_json: Json = False) -> int:
 
 
 def _construct(expression: str, epsilon: float, out: Path, **domain: Any) -> Construction:
-    console.print(Rule(f'sumformer construct "{expression}" --epsilon {epsilon:g} --out {out}'))
+    console.print(Rule(Text(f'sumformer construct "{expression}" --epsilon {epsilon:g} --out {out}')))
     with messages.status("constructing and attacking …"):
         construction = construct(expression, epsilon, **domain)
         found = attack(construction.target, construction.network)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from sumformer.errors import InputError
@@ -9,12 +10,16 @@ from sumformer.errors import InputError
 PICTURES = (".png", ".svg", ".pdf")
 
 
-def make_folder(folder: Path | None) -> None:
-    """The folder is there afterwards."""
-    if folder is not None and folder.exists() and not folder.is_dir():
+def make_folder(folder: Path | None, files: Sequence[str] = (), overwrite: bool = False) -> None:
+    """The folder is there afterwards; of `files`, which will be written, it holds none, unless they may be replaced."""
+    if folder is None:
+        return
+    if folder.exists() and not folder.is_dir():
         raise InputError(f"{folder} is a file; give a folder")
-    if folder is not None:
-        folder.mkdir(parents=True, exist_ok=True)
+    there = [name for name in files if (folder / name).exists()]
+    if there and not overwrite:
+        raise InputError(f"{folder} holds {', '.join(there)} already: --overwrite replaces it, or give another --out")
+    folder.mkdir(parents=True, exist_ok=True)
 
 
 def check_picture(path: Path | None) -> None:

@@ -19,6 +19,7 @@ Name = Annotated[str, typer.Argument(help=f"One of {', '.join(EXPERIMENTS)}.", s
 Size = Annotated[str, typer.Option("--size", help="full, as published; reduced, minutes on a CPU; tiny, seconds.")]
 Out = Annotated[Path | None, typer.Option("--out", "-o", help="Folder for NAME.json, NAME.csv and NAME.png.")]
 Redraw = Annotated[Path | None, typer.Option("--redraw", help="Draw the picture of an earlier NAME.json; run nothing.")]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace what --out holds of an earlier run.")]
 
 
 @command
@@ -28,12 +29,14 @@ def reproduce(
     device: Device = "cpu",
     out: Out = None,
     redraw: Redraw = None,
+    overwrite: Overwrite = False,
     as_json: Json = False,
 ) -> None:
     """Run an experiment of the papers, and compare with the published figure."""
     chosen = experiment(name)
     check_device(device)
-    make_folder(out)
+    kinds = ("json", "csv", "png") if redraw is None else ("png",)
+    make_folder(out, [f"{name}.{kind}" for kind in kinds], overwrite)
     folder = out
     if redraw is not None:
         outcome = Outcome.read(redraw)
@@ -59,4 +62,4 @@ def reproduce(
     for line in outcome.unsaid:
         console.print(f"left unsaid by the paper: {line}", markup=False)
     if folder is not None:
-        console.print(f"written to {folder}")
+        console.print(f"written to {folder}", markup=False)

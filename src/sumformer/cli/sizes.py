@@ -53,7 +53,7 @@ def sizes(
     else:
         show(found, f"{f!r}: d_{norm_p:g}(f, N) ≤ ε")
         if out is not None:
-            console.print(f"written to {out}")
+            console.print(f"written to {out}", markup=False)
 
 
 def show(found: list[dict[str, Any]], title: str) -> None:

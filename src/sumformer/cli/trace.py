@@ -58,7 +58,7 @@ def trace(
     else:
         show(plan, found, every)
         if out is not None:
-            console.print(f"written to {out}")
+            console.print(f"written to {out}", markup=False)
 
 
 def summary(plan: Plan, found: Trace) -> dict[str, object]:

@@ -26,6 +26,7 @@ from sumformer.testing import relative_error
 from sumformer.theorems.construction import Construction
 
 MAX_TOKENS = 2**22  # how far the sums of a causal Performer, unrolled, reach
+_MASKS = {"tensor(int64)": torch.int64, "tensor(bool)": torch.bool}  # as onnxruntime writes the dtype
 _BATCH, _TOKENS = 2, 7  # as traced: sizes 0 and 1 would be taken for constants
 
 
@@ -130,11 +131,12 @@ def onnx_error(
 ) -> float:
     """The relative difference between the exported graph in onnxruntime and the module on x."""
     session = onnx_session(path)
-    inputs = [x] if mask is None else [x, mask]
-    names = [given.name for given in session.get_inputs()]
-    if len(names) != len(inputs):
+    given = session.get_inputs()
+    names = [one.name for one in given]
+    if len(names) != (1 if mask is None else 2):
         asked = "it was exported with a mask: give mask=" if mask is None else "it was exported without a mask"
         raise InputError(f"onnx_error: {Path(path).name} takes {', '.join(names)}; {asked}")
+    inputs = [x] if mask is None else [x, mask.to(_MASKS.get(given[1].type, mask.dtype))]
     (got,) = session.run(None, {name: y.detach().numpy() for name, y in zip(names, inputs, strict=True)})
     keywords: dict[str, Any] = {"is_causal": True} if is_causal else {}
     keywords |= {} if mask is None else {_mask_name(module): mask}

@@ -10,13 +10,14 @@ import torch
 from torch import Tensor
 
 from sumformer.errors import InputError
+from sumformer.nn.derived_buffers import DerivedBuffers
 from sumformer.nn.network_operations import chebyshev_table
 from sumformer.nn.summarising import SummarisingModule
 
 SLAB_ELEMENTS = 2**20  # numbers held at a time for the tokens of one piece of a long sequence
 
 
-class BoxFeatures(SummarisingModule, ABC):
+class BoxFeatures(DerivedBuffers, SummarisingModule, ABC):
     """The box of a network, and constants that follow from its configuration: buffers `_name`, not saved."""
 
     d: int
@@ -29,24 +30,22 @@ class BoxFeatures(SummarisingModule, ABC):
             self._add_reals(name, [float(Fraction(v)) for v in values])
 
     def _add_reals(self, name: str, values: Sequence[float]) -> None:
-        exact = torch.tensor(values, dtype=torch.float64)
-        self.register_buffer(f"_{name}", exact.to(self.inside), persistent=False)
+        self._derive(f"_{name}", values, self.inside)
 
     def _add_index(self, name: str, values: Sequence[int]) -> None:
-        self.register_buffer(f"_{name}", torch.tensor(list(values), dtype=torch.long), persistent=False)
+        self._derive(f"_{name}", values, torch.long)
 
-    def _constant(self, name: str) -> Tensor:
-        value: Tensor = getattr(self, f"_{name}")
-        return value
+    def _constant(self, name: str, like: Tensor) -> Tensor:
+        return self._derived(f"_{name}", like)
 
     def _tables(self, z: Tensor, degrees: Sequence[int]) -> list[Tensor]:
         """For every coordinate c, T_0 … T_degrees[c] at z: (…, d) → (…, degree + 1) each."""
-        t = ((z - self._constant("centre_")) * self._constant("inverse_radius")).clamp(-1, 1)
+        t = ((z - self._constant("centre_", z)) * self._constant("inverse_radius", z)).clamp(-1, 1)
         return [chebyshev_table(t[..., c], degrees[c]) for c in range(self.d)]
 
     def _padded(self, x: Tensor, keep: Tensor | None) -> Tensor:
         """Padding is moved to the box's centre, where every factor is defined; its weight is 0."""
-        return x if keep is None else torch.where(keep.unsqueeze(-1), x, self._constant("centre_").to(x.dtype))
+        return x if keep is None else torch.where(keep.unsqueeze(-1), x, self._constant("centre_", x).to(x.dtype))
 
     def _weights(self, z: Tensor, weights: Tensor | None, keep: Tensor | None) -> Tensor:
         """How often each token counts, (batch, n): padding not at all."""

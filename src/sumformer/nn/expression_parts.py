@@ -52,6 +52,11 @@ class Channel:
         place = {suffix: i for i, suffix in enumerate(self.suffixes)}
         return [beta[0] * len(self.suffixes) + place[beta[1:]] for beta in self.support]
 
+    def places(self, offset: int, one: int) -> dict[MultiIndex, int]:
+        """Where the features stand in [Σ/n | 1], from `offset` on."""
+        place = {beta: offset + i for i, beta in enumerate(self.support)}
+        return place | {(0,) * self.d: one} if self.is_one else place
+
     def suffix_column(self, c: int) -> list[int]:
         """The degree in coordinate c ≥ 1 of every suffix."""
         return [suffix[c - 1] for suffix in self.suffixes]
@@ -132,22 +137,14 @@ class Product:
         self, channels: Sequence[Channel], offsets: Sequence[int], one: int
     ) -> tuple[list[int], list[float], int]:
         """(p ⊛ Σ)_β for every series and β: which entries of [Σ/n | 1] to add, with which factors, and how many."""
-        rows = [
-            _shifted(beta, polynomial, channels[i], offsets[i], one)
-            for i, polynomial in self.series
-            for beta in self.support
-        ]
+        places = [channel.places(offset, one) for channel, offset in zip(channels, offsets, strict=True)]
+        rows = [_shifted(beta, polynomial, places[i]) for i, polynomial in self.series for beta in self.support]
         width = max((len(row) for row in rows), default=1)
         padded = [row + [(0, Fraction(0))] * (width - len(row)) for row in rows]
         return [i for row in padded for i, _ in row], [float(w) for row in padded for _, w in row], width
 
 
-def _shifted(
-    beta: MultiIndex, polynomial: Polynomial, channel: Channel, offset: int, one: int
-) -> list[tuple[int, Fraction]]:
-    place = {b: offset + i for i, b in enumerate(channel.support)}
-    if channel.is_one:
-        place[(0,) * len(beta)] = one
+def _shifted(beta: MultiIndex, polynomial: Polynomial, place: Mapping[MultiIndex, int]) -> list[tuple[int, Fraction]]:
     entries: dict[int, Fraction] = {}
     for index, weight in shift(beta, polynomial).items():
         if index not in place:
@@ -163,7 +160,7 @@ def shift(beta: MultiIndex, polynomial: Polynomial) -> dict[MultiIndex, Fraction
         pairs = [{b + g, abs(b - g)} for b, g in zip(beta, gamma, strict=True)]
         share = coefficient / prod(len(p) for p in pairs)
         for index in cartesian(*pairs):
-            out[index] = out.get(index, Fraction(0)) + share
+            out[index] = out[index] + share if index in out else share
     return {index: weight for index, weight in out.items() if weight}
 
 

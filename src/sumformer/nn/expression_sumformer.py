@@ -108,14 +108,15 @@ class ExpressionSumformer(ExpressionReadings):
             factor = w if channel.is_one else w * self._scalar(channel.factor, y=z)
             left = in_groups(tables[0] * factor.unsqueeze(-1), self.group)
             right = in_groups(self._suffixes(i, tables), self.group)
-            blocks.append((left.transpose(2, 3) @ right).flatten(2).index_select(-1, self._constant(f"feature_{i}")))
+            outer = (left.transpose(2, 3) @ right).flatten(2)
+            blocks.append(outer.index_select(-1, self._constant(f"feature_{i}", z)))
         return torch.cat(blocks, dim=-1) if blocks else z.new_zeros(z.shape[0], 1, 0)
 
     def _suffixes(self, i: int, tables: list[Tensor]) -> Tensor:
         """The distinct products of T over all coordinates but the first that channel i needs."""
         right = tables[0].new_ones(*tables[0].shape[:2], 1)
         for c in range(1, self.d):
-            column = tables[c].index_select(-1, self._constant(f"suffix_{i}_{c}"))
+            column = tables[c].index_select(-1, self._constant(f"suffix_{i}_{c}", tables[c]))
             right = column if c == 1 else right * column
         return right
 
@@ -172,10 +173,11 @@ class ExpressionSumformer(ExpressionReadings):
         out = []
         extended = torch.cat([mean, mean.new_ones(mean.shape[0], 1)], dim=-1)  # the last column is T_0 of channel 1
         for j, product in enumerate(self._products):
-            q = extended.index_select(-1, self._constant(f"gather_{j}")) * self._constant(f"scale_{j}")
+            q = extended.index_select(-1, self._constant(f"gather_{j}", mean)) * self._constant(f"scale_{j}", mean)
             q = torch.unflatten(q, -1, (-1, self._widths[j])).sum(-1)  # p ⊛ Σ: (batch, series · support)
             q = torch.unflatten(q, -1, (product.series_count, -1))
-            full = q.new_zeros(*q.shape[:2], prod(product.y_shape)).index_copy(-1, self._constant(f"support_{j}"), q)
+            support = self._constant(f"support_{j}", q)
+            full = q.new_zeros(*q.shape[:2], prod(product.y_shape)).index_copy(-1, support, q)
             full = torch.unflatten(full, -1, product.y_shape)
             for kernel in product.kernels:
                 full = torch.tensordot(full, self.coefficients[kernel].T, dims=([2], [0]))
@@ -210,7 +212,7 @@ class ExpressionSumformer(ExpressionReadings):
         for i, channel in enumerate(self._channels):
             factor = w if channel.is_one else w * self._scalar(channel.factor, y=z)
             outer = (tables[0] * factor.unsqueeze(-1)).transpose(1, 2) @ self._suffixes(i, tables)
-            blocks.append(outer.flatten(1).index_select(-1, self._constant(f"feature_{i}")))
+            blocks.append(outer.flatten(1).index_select(-1, self._constant(f"feature_{i}", z)))
         return torch.cat(blocks, dim=-1) if blocks else z.new_zeros(z.shape[0], 0)
 
     # ---- small things

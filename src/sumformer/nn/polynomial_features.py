@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from sumformer.errors import InputError
+from sumformer.nn.derived_buffers import DerivedBuffers
 from sumformer.nn.inputs import check_width
 from sumformer.nn.pretrained import PretrainedModule
 
@@ -28,7 +29,7 @@ def multi_indices(d: int, degree: int) -> list[tuple[int, ...]]:
     ]
 
 
-class PolynomialFeatures(PretrainedModule):
+class PolynomialFeatures(DerivedBuffers, PretrainedModule):
     """All monomials, or Chebyshev products, of total degree 1 … `degree` in d coordinates.
 
     With `basis="chebyshev"` the interval `lower … upper` is mapped to [−1, 1] first, where |T_β| ≤ 1.
@@ -51,11 +52,11 @@ class PolynomialFeatures(PretrainedModule):
         table = self._table(
             check_width("PolynomialFeatures", x, self.d)
         )  # (…, d·degree): entry c·degree + (b − 1) is the b-th power, or T_b, of coordinate c
-        levels = [table.index_select(-1, self.level_0)]
+        levels = [table.index_select(-1, self._derived("level_0", x))]
         for level in range(1, self.levels):
-            parents = levels[-1].index_select(-1, getattr(self, f"parent_{level}"))
-            levels.append(parents * table.index_select(-1, getattr(self, f"level_{level}")))
-        return torch.cat(levels, dim=-1).index_select(-1, self.order)
+            parents = levels[-1].index_select(-1, self._derived(f"parent_{level}", x))
+            levels.append(parents * table.index_select(-1, self._derived(f"level_{level}", x)))
+        return torch.cat(levels, dim=-1).index_select(-1, self._derived("order", x))
 
     def _table(self, x: Tensor) -> Tensor:
         if self.basis == "monomial":
@@ -75,24 +76,19 @@ class PolynomialFeatures(PretrainedModule):
         for beta in indices:
             groups.setdefault(sum(b > 0 for b in beta), []).append(beta)
         self.levels = len(groups)
-        self.level_0: Tensor
-        self.order: Tensor
         place: dict[tuple[int, ...], int] = {}
         made: list[tuple[int, ...]] = []
         for level, size in enumerate(sorted(groups)):
             last = [max(c for c, b in enumerate(beta) if b) for beta in groups[size]]
             entries = [c * self.degree + beta[c] - 1 for c, beta in zip(last, groups[size], strict=True)]
-            self._index(f"level_{level}", entries)
+            self._derive(f"level_{level}", entries, torch.long)
             if level:
                 parents = [(*beta[:c], 0, *beta[c + 1 :]) for c, beta in zip(last, groups[size], strict=True)]
-                self._index(f"parent_{level}", [place[p] for p in parents])
+                self._derive(f"parent_{level}", [place[p] for p in parents], torch.long)
             place = {beta: i for i, beta in enumerate(groups[size])}
             made += groups[size]
         position = {beta: i for i, beta in enumerate(made)}
-        self._index("order", [position[beta] for beta in indices])
-
-    def _index(self, name: str, values: list[int]) -> None:
-        self.register_buffer(name, torch.tensor(values, dtype=torch.long), persistent=False)
+        self._derive("order", [position[beta] for beta in indices], torch.long)
 
     def extra_repr(self) -> str:
         return f"ℝ^{self.d} → ℝ^{self.d_out}, {self.basis} of total degree ≤ {self.degree}"

@@ -19,6 +19,7 @@ from sumformer.errors import FileFormatError, MissingDependencyError, NotSupport
 
 CONFIG_FILE = "config.json"
 WEIGHTS_FILE = "model.safetensors"
+SHOWN = 6  # differences named in a refusal
 
 _REGISTRY: dict[str, type[nn.Module]] = {
     f"torch.{cls.__name__}": cls
@@ -69,11 +70,14 @@ class PretrainedModule(nn.Module):
     def save_pretrained(self, directory: str | Path) -> None:
         """Write `config.json` and `model.safetensors` into `directory`, which is made if needed.
 
-        A tensor shared by several parts is written once for each, and is no longer shared when read back.
+        A tensor shared by several parts is written once for each, and is no longer shared when read back. What the
+        configuration would not build again, as a parametrised or pruned part, is refused before anything is written.
         """
         save_file = safetensors_torch().save_file
         folder = Path(directory)
-        text = json.dumps(self.config(), indent=2)  # fails before anything is written
+        description = self.config()
+        text = json.dumps(description, indent=2)
+        _check_rebuilt(self, description)
         folder.mkdir(parents=True, exist_ok=True)
         copies = {k: v.clone(memory_format=torch.contiguous_format) for k, v in self.state_dict().items()}
         save_file(copies, folder / WEIGHTS_FILE)
@@ -130,7 +134,14 @@ def read_tensors(path: Path) -> dict[str, torch.Tensor]:
 
 def load_weights(module: nn.Module, path: Path) -> None:
     """Load exactly the tensors the module has: a missing, unknown or misshapen one is named."""
-    found, wanted = read_tensors(path), module.state_dict()
+    found = read_tensors(path)
+    problems = _misfits(module.state_dict(), found)
+    if problems:
+        raise FileFormatError(path, "does not fit the model: " + "; ".join(problems))
+    module.load_state_dict(found, assign=True)  # tensors keep the dtype they were saved in
+
+
+def _misfits(wanted: Mapping[str, torch.Tensor], found: Mapping[str, torch.Tensor]) -> list[str]:
     problems = [f"missing {key}" for key in sorted(wanted.keys() - found.keys())]
     problems += [f"unknown key {key}" for key in sorted(found.keys() - wanted.keys())]
     problems += [
@@ -143,9 +154,40 @@ def load_weights(module: nn.Module, path: Path) -> None:
         for key in sorted(wanted.keys() & found.keys())
         if wanted[key].is_floating_point() != found[key].is_floating_point()
     ]
+    return problems
+
+
+def _check_rebuilt(module: PretrainedModule, description: dict[str, Any]) -> None:
+    """Refuse a module other than `description` builds: in the types of its parts, or in the names of its tensors."""
+    name = type(module).__name__
+    with torch.random.fork_rng(devices=[]), torch.device("cpu"):
+        try:
+            again = _build(description, Path(CONFIG_FILE))
+        except FileFormatError as error:
+            raise NotSupportedError(f"save_pretrained: {error}; its attributes are not its arguments") from error
+    wanted, found, none = _parts(again), _parts(module), (nn.Module, "nothing")
+    problems = [
+        f"{part}: expected {wanted.get(part, none)[1]}, got {found.get(part, none)[1]}"
+        for part in sorted(wanted.keys() | found.keys())
+        if wanted.get(part) != found.get(part)
+    ]
+    problems += _misfits(again.state_dict(), module.state_dict())
     if problems:
-        raise FileFormatError(path, "does not fit the model: " + "; ".join(problems))
-    module.load_state_dict(found, assign=True)  # tensors keep the dtype they were saved in
+        more = f"; and {len(problems) - SHOWN} more" if len(problems) > SHOWN else ""
+        raise NotSupportedError(
+            f"save_pretrained: this {name} is not what its configuration builds: {'; '.join(problems[:SHOWN])}{more}. "
+            "Take off what was put on (torch.nn.utils.parametrize.remove_parametrizations, prune.remove), give a part "
+            "that was exchanged to the constructor, or save the state_dict()"
+        )
+
+
+def _parts(module: nn.Module) -> dict[str, tuple[type[nn.Module], str]]:
+    """Each part's type, and its arguments where no tensor shows them. A list of modules is read back as a sequence."""
+    found = {}
+    for name, part in module.named_modules(remove_duplicate=False):
+        cls = nn.Sequential if type(part) is nn.ModuleList else type(part)
+        found[name] = cls, f"{cls.__name__}({part.extra_repr() if cls in (nn.GELU, nn.LayerNorm) else ''})"
+    return found
 
 
 def _describe(value: Any) -> Any:

@@ -6,6 +6,7 @@ spread(w, q)[u, h]    = Σ_{(t, s) : list[t, s] = u} w[t, h, s] q[t, h]
 
 Each is linear in either argument, and the gradients of the three are the three: nothing gathered is kept for the way
 back, and derivatives of every order are there. One pass over the tokens for each of the few entries of a list.
+Transforms of torch.func and forward mode see the formulas themselves, and keep what they gather.
 """
 
 from __future__ import annotations
@@ -15,12 +16,32 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from sumformer.kernels.calling import transformed
+
+
+def _logits_formula(q: Tensor, k: Tensor, places: Tensor) -> Tensor:
+    return torch.stack([(q * k.index_select(0, place)).sum(-1) for place in places.unbind(-1)], -1)
+
+
+def _mix_formula(w: Tensor, v: Tensor, places: Tensor) -> Tensor:
+    out = torch.zeros_like(v)
+    for s, place in enumerate(places.unbind(-1)):
+        out = torch.addcmul(out, w[..., s, None], v.index_select(0, place))
+    return out
+
+
+def _spread_formula(w: Tensor, q: Tensor, places: Tensor) -> Tensor:
+    out = torch.zeros_like(q, dtype=torch.promote_types(q.dtype, torch.float32))
+    for s, place in enumerate(places.unbind(-1)):
+        out = out.index_add(0, place, (w[..., s, None] * q).to(out.dtype))
+    return out.to(q.dtype)
+
 
 class _Logits(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, q: Tensor, k: Tensor, places: Tensor) -> Tensor:
         ctx.save_for_backward(q, k, places)
-        return torch.stack([(q * k.index_select(0, place)).sum(-1) for place in places.unbind(-1)], -1)
+        return _logits_formula(q, k, places)
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor, None]:
@@ -32,10 +53,7 @@ class _Mix(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, w: Tensor, v: Tensor, places: Tensor) -> Tensor:
         ctx.save_for_backward(w, v, places)
-        out = torch.zeros_like(v)
-        for s, place in enumerate(places.unbind(-1)):
-            out = torch.addcmul(out, w[..., s, None], v.index_select(0, place))
-        return out
+        return _mix_formula(w, v, places)
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor, None]:
@@ -47,10 +65,7 @@ class _Spread(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, w: Tensor, q: Tensor, places: Tensor) -> Tensor:
         ctx.save_for_backward(w, q, places)
-        out = torch.zeros_like(q, dtype=torch.promote_types(q.dtype, torch.float32))
-        for s, place in enumerate(places.unbind(-1)):
-            out = out.index_add(0, place, (w[..., s, None] * q).to(out.dtype))
-        return out.to(q.dtype)
+        return _spread_formula(w, q, places)
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor, None]:
@@ -59,17 +74,17 @@ class _Spread(torch.autograd.Function):
 
 
 def _logits(q: Tensor, k: Tensor, places: Tensor) -> Tensor:
-    out: Tensor = _Logits.apply(q, k, places)  # type: ignore[no-untyped-call]
+    out: Tensor = (_logits_formula if transformed() else _Logits.apply)(q, k, places)
     return out
 
 
 def _mix(w: Tensor, v: Tensor, places: Tensor) -> Tensor:
-    out: Tensor = _Mix.apply(w, v, places)  # type: ignore[no-untyped-call]
+    out: Tensor = (_mix_formula if transformed() else _Mix.apply)(w, v, places)
     return out
 
 
 def _spread(w: Tensor, q: Tensor, places: Tensor) -> Tensor:
-    out: Tensor = _Spread.apply(w, q, places)  # type: ignore[no-untyped-call]
+    out: Tensor = (_spread_formula if transformed() else _Spread.apply)(w, q, places)
     return out
 
 

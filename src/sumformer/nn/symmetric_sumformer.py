@@ -110,19 +110,19 @@ class SymmetricSumformer(BoxFeatures):
         q = total.unsqueeze(1) - self._select(tables, "feature")
         nodes = [x.new_ones(*x.shape[:2], 1)]
         for k in range(len(self.depths)):
-            parents, factors = self._constant(f"parent_{k}"), self._constant(f"factor_{k}")
+            parents, factors = self._constant(f"parent_{k}", x), self._constant(f"factor_{k}", x)
             nodes.append(nodes[-1].index_select(-1, parents) * q.index_select(-1, factors))
-        products = torch.cat(nodes, dim=-1).index_select(-1, self._constant("term_node"))
-        own = self._select(tables, "own").index_select(-1, self._constant("term_own"))
+        products = torch.cat(nodes, dim=-1).index_select(-1, self._constant("term_node", x))
+        own = self._select(tables, "own").index_select(-1, self._constant("term_own", x))
         return (own * products) @ self.coefficients
 
     # ---- small things
 
     def _select(self, tables: list[Tensor], name: str) -> Tensor:
         """Π_c T_{k_c} for every multi-index k of a list, (batch, s, list)."""
-        value = tables[0].index_select(-1, self._constant(f"{name}_0"))
+        value = tables[0].index_select(-1, self._constant(f"{name}_0", tables[0]))
         for c in range(1, self.d):
-            value = value * tables[c].index_select(-1, self._constant(f"{name}_{c}"))
+            value = value * tables[c].index_select(-1, self._constant(f"{name}_{c}", tables[c]))
         return value
 
     def _check(self) -> None:
