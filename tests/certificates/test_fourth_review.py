@@ -12,7 +12,7 @@ from tampered import rewrite, sign
 
 import sumformer
 from sumformer.certificates.checker import check
-from sumformer.errors import FileFormatError, InputError, RefusedError, ShapeError
+from sumformer.errors import FileFormatError, InputError, OutsideBoxError, RefusedError, ShapeError
 
 # ---- d_p where p-th powers underflow
 
@@ -135,6 +135,34 @@ def test_a_converted_network_has_no_certificate(source: str, options: dict[str, 
     again = sumformer.construct(source, 0.01, n=3, box="0:0.3", **options)
     again.network.double()
     assert torch.equal(copy.deepcopy(again)(X), found)
+
+
+def test_every_query_lies_in_the_box_also_where_queries_are_the_sources() -> None:
+    """A mask is of the sources: of the query it hides as a source the output is asked for all the same."""
+    c = sumformer.construct("sum(exp(-norm2(x-y))*y)/sum(exp(-norm2(x-y)))", 1e-4)
+    X, keep = torch.rand(1, 4, 1, dtype=torch.float64), torch.tensor([[0, 1, 1, 1]])
+    assert torch.equal(c(X, sources=X, attention_mask=keep), c(X, sources=X.clone(), attention_mask=keep))
+    X[0, 0] = 99
+    c(X, attention_mask=keep)
+    for sources in (X, X.clone()):
+        with pytest.raises(OutsideBoxError):
+            c(X, sources=sources, attention_mask=keep)
+
+
+def test_weights_and_tokens_of_other_kinds_are_refused() -> None:
+    c, X = sumformer.construct("mean(y)", 1e-3), torch.rand(1, 2, 1)
+    for weights in ([[1, 1]], torch.ones(1, 2, dtype=torch.complex64)):
+        with pytest.raises(InputError, match="a tensor of whole numbers"):
+            c(X, sources=X, weights=weights)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="float8"):
+        c(X.to(torch.float8_e4m3fn))
+
+
+@pytest.mark.parametrize(("arithmetic", "edge"), [("mixed", "1e-37"), ("float32", "1e-32"), ("float64", "1e-300")])
+def test_boxes_of_subnormal_tokens_are_refused(arithmetic: str, edge: str) -> None:
+    """Where a device takes such tokens for 0, 1e37·x is off by 0.1."""
+    with pytest.raises(RefusedError, match="lose their digits"):
+        sumformer.construct(f"x/{edge}", 1e-3, box=f"0:{edge}", dtype=arithmetic)
 
 
 # ---- true certificates that were refused

@@ -155,3 +155,23 @@ def test_a_mask_that_is_missing_is_named(tmp_path):
     path = export_onnx(net, tmp_path / "a.onnx", x, masked=True)
     with pytest.raises(InputError, match="give mask="):
         onnx_error(net, path, x)
+
+
+@pytest.mark.parametrize(
+    "source", ["0.1*x + mean(y)", "(x - mean(y))/sqrt(mean((y - mean(y))**2) + 0.1)", "1e40*x/(1e40 + mean(y))"]
+)
+def test_constants_have_the_precision_of_the_network(source, tmp_path):
+    """An exporter that keeps them in float32 would be off by 1e-9, or by everything."""
+    made = sumformer.construct(source, 1e-9)
+    x = inputs(2, 5)
+    (got,) = onnx_session(export_onnx(made, tmp_path / "a.onnx")).run(None, {"x": x.numpy()})
+    assert float((torch.from_numpy(got) - made(x)).abs().max()) <= made.certificate.total
+    assert onnx_error(made, tmp_path / "a.onnx", x) < ROUNDING
+
+
+def test_a_changed_network_is_not_exported_with_a_certificate(tmp_path):
+    made = sumformer.construct("mean(exp(x*y))", 1e-2)
+    with torch.no_grad():
+        next(made.network.parameters()).mul_(1.5)
+    with pytest.raises(InputError, match="no longer those"):
+        export_onnx(made, tmp_path / "a.onnx")

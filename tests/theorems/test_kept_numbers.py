@@ -10,7 +10,7 @@ import pytest
 import torch
 
 import sumformer
-from sumformer.errors import InputError
+from sumformer.errors import FileFormatError, InputError
 from sumformer.theorems.construction import Construction
 
 X = torch.rand(2, 3, 1, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
@@ -41,6 +41,25 @@ def test_a_change_that_nothing_counts_is_not_signed(made: Construction, tmp_path
     first(made).data.add_(1.0)
     with pytest.raises(InputError, match="no longer those"):
         made.save(tmp_path / "net")
+
+
+def test_numbers_that_are_not_saved_count_too() -> None:
+    """Route exact has no weights: its box and its scales follow from the configuration."""
+    for change in (lambda net: net.float().double(), lambda net: net._inverse_radius.mul_(1.01)):
+        made = sumformer.construct("x**2 - x*mean(y) + mean(y**2)", 1e-6, box="0:1/3")
+        made(X / 4)
+        change(made.network)
+        with pytest.raises(InputError, match="no longer those"):
+            made(X / 4)
+
+
+@pytest.mark.parametrize("name", ["model.safetensors", "config.json"])
+def test_files_that_were_exchanged_are_not_loaded(tmp_path: Path, name: str) -> None:
+    sumformer.construct("mean(exp(x*y))", 1e-2).save(tmp_path / "a")
+    sumformer.construct("mean(exp(x*y))", 1e-4).save(tmp_path / "b")
+    (tmp_path / "a" / name).write_bytes((tmp_path / "b" / name).read_bytes())
+    with pytest.raises(FileFormatError, match="is not the file that certificate"):
+        sumformer.load(tmp_path / "a")
 
 
 def test_copies_and_loaded_numbers_are_the_same(made: Construction, tmp_path: Path) -> None:

@@ -127,9 +127,10 @@ def onnx_session(path: str | Path) -> Any:
 
 
 def onnx_error(
-    module: nn.Module, path: str | Path, x: Tensor, mask: Tensor | None = None, is_causal: bool = False
+    subject: nn.Module | Construction, path: str | Path, x: Tensor, mask: Tensor | None = None, is_causal: bool = False
 ) -> float:
-    """The relative difference between the exported graph in onnxruntime and the module on x."""
+    """The relative difference between the exported graph in onnxruntime and the module, or construction, on x."""
+    module: nn.Module = subject.network if isinstance(subject, Construction) else subject
     session = onnx_session(path)
     given = session.get_inputs()
     names = [one.name for one in given]
@@ -154,6 +155,7 @@ def _mask_name(module: nn.Module) -> str:
 
 def _subject(given: nn.Module | Construction, example: Tensor | None) -> _Subject:
     if isinstance(given, Construction):
+        given.check_kept(thorough=True)
         c, tokens, network = given.certificate, given.target.tokens, given.network
         one = torch.zeros(1, 1, given.target.input_box.d, dtype=network.outside)
         facts = {

@@ -21,7 +21,9 @@ class NetworkOperations(TorchOperations):
     """Values of shape (…, width) in one dtype on one device."""
 
     def number(self, value: float) -> Tensor:
-        """A constant of shape (1,), rounded to the arithmetic's dtype."""
+        """A constant of shape (1,), rounded to the arithmetic's dtype; what an exported graph fills is in float32."""
+        if torch.compiler.is_exporting():
+            return torch.tensor([value], dtype=self.dtype, device=self.device)
         return torch.full((1,), value, dtype=self.dtype, device=self.device)
 
     def unary(self, fn: Function, v: Tensor) -> Tensor:

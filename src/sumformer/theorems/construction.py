@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from sumformer.certificates.certificate import CERTIFICATE_FILE, Certificate, sha256
-from sumformer.errors import InputError, RefusedError, ShapeError
+from sumformer.errors import FileFormatError, InputError, RefusedError, ShapeError
 from sumformer.nn.inputs import check_tokens, keep_from_attention_mask, zero_padding
 from sumformer.nn.patterns.pattern import Pattern
 from sumformer.nn.positioned import Positioned
@@ -63,8 +63,9 @@ class Construction:
     ) -> Tensor:
         """N(X) for tokens inside the box, which is checked; where given, queries X against `sources`."""
         points = X if sources is None else sources
-        for tokens in {id(t): t for t in (X, points)}.values():
-            self._check_tokens(tokens, attention_mask if tokens is points else None)
+        self._check_tokens(points, attention_mask)
+        if sources is not None:  # a mask is of the sources: every query is answered
+            self._check_tokens(X, None)
         if points.shape[0] not in (1, X.shape[0]):
             raise ShapeError("construction", f"sources in a batch of {X.shape[0]}, as X, or of 1", points.shape)
         self._check_count(points, weights, attention_mask)
@@ -89,6 +90,8 @@ class Construction:
 
     def _check_count(self, points: Tensor, weights: Tensor | None, attention_mask: Tensor | None) -> None:
         """The number of tokens is one the certificate speaks of, and padding does not deepen the summation tree."""
+        if weights is not None and (not isinstance(weights, Tensor) or weights.is_complex()):
+            raise InputError("construction: expected a tensor of whole numbers ≥ 0 as weights")
         weights = None if weights is None else weights.double()
         if weights is not None and weights.shape != points.shape[:2]:
             raise ShapeError("construction", f"weights of shape (batch, n) = {tuple(points.shape[:2])}", weights.shape)
@@ -119,7 +122,8 @@ class Construction:
                 f"this much padding ({points.shape[1]} places) is not covered by the certificate: compact it"
             )
 
-    def _check_kept(self, thorough: bool = False) -> None:
+    def check_kept(self, thorough: bool = False) -> None:
+        """Refuse to speak for a network that is another one by now."""
         if self._kept.converted(self.network):
             raise InputError(
                 f"the network was converted to another dtype; the certificate is of {self.certificate.arithmetic} "
@@ -133,7 +137,9 @@ class Construction:
 
     def _check_precision(self, X: Tensor) -> None:
         outside = self.network.outside
-        self._check_kept()
+        self.check_kept()
+        if X.dtype.itemsize < 2:
+            raise InputError(f"this construction takes {outside} tokens, got {X.dtype}: convert them, x.to({outside})")
         if X.dtype.itemsize > outside.itemsize:
             raise InputError(
                 f"this construction is certified for {outside} tokens, got {X.dtype}: convert them, x.to({outside})"
@@ -160,7 +166,7 @@ class Construction:
         Its report.html goes too, as it speaks of another one; files without a certificate are not replaced.
         """
         folder = Path(directory)
-        self._check_kept(thorough=True)
+        self.check_kept(thorough=True)
         check_folder(folder)
         self.network.save_pretrained(folder)
         (folder / REPORT_FILE).unlink(missing_ok=True)
@@ -233,12 +239,16 @@ def construct(
 
 
 def load(directory: str | Path, *, function: Callable[[Tensor], Tensor] | None = None) -> Construction:
-    """Read back what `save` wrote; the claim is not re-checked here (`verify` does that).
+    """Read back what `save` wrote, if it is that; the claim is not re-checked here (`verify` does that).
 
     A target without a formula is saved by name only: give its `function` again to evaluate it and its network.
     """
     folder = Path(directory)
     certificate = Certificate.read(folder / CERTIFICATE_FILE)
+    for name, signed in ((WEIGHTS_FILE, certificate.weights_sha256), (CONFIG_FILE, certificate.config_sha256)):
+        if (folder / name).is_file() and sha256(folder / name) != signed:
+            without = "sumformer.nn.PretrainedModule.from_pretrained reads the network without it"
+            raise FileFormatError(folder / name, f"is not the file that {CERTIFICATE_FILE} was signed for; {without}")
     network: Any = PretrainedModule.from_pretrained(folder).requires_grad_(False)
     return Construction(saved_target(certificate, network, function), network, certificate)
 

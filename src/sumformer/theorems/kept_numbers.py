@@ -42,7 +42,7 @@ def _changes(network: nn.Module) -> tuple[tuple[int, int], ...]:
 
 def _digest(network: nn.Module) -> str:
     found = sha256()
-    for name, t in network.state_dict().items():
+    for name, t in (*network.named_parameters(), *network.named_buffers()):  # those that are not saved too
         found.update(f"{name} {t.dtype} {tuple(t.shape)}".encode())
-        found.update(t.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy())
+        found.update(t.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes())
     return found.hexdigest()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 
 from sumformer.errors import RefusedError
 from sumformer.targets.domain import Box
@@ -38,14 +39,13 @@ ARITHMETICS = {
 
 def refuse_box(box: Box, arithmetic: Arithmetic) -> None:
     """Refuse a box whose edges, or the reciprocal of whose radius, are no normal numbers of the arithmetic."""
-    largest = max(max(abs(a), abs(b)) for a, b in zip(box.lower, box.upper, strict=True))
-    smallest = min(box.radius)
-    if largest > arithmetic.huge_out / 2 or smallest < 4 * max(arithmetic.tiny, arithmetic.tiny_out):
-        most, least = arithmetic.huge_out / 2, 4 * max(arithmetic.tiny, arithmetic.tiny_out)
+    most, least = arithmetic.huge_out / 2, 4 * max(arithmetic.tiny, arithmetic.tiny_out)
+    if max(_sizes(box)) > most or min(box.radius) < least:
         raise RefusedError(
             f"the box {box} is too large or too small for {arithmetic.name} arithmetic",
             [f"edges up to {most:.1e} and radii from {least:.1e} are taken: rescale the target"],
         )
+    _refuse_subnormal(box, arithmetic)
 
 
 def refuse_overflow(box: Box, arithmetic: Arithmetic) -> None:
@@ -56,3 +56,18 @@ def refuse_overflow(box: Box, arithmetic: Arithmetic) -> None:
     ):
         reason = f"centres and reciprocals of radii up to {arithmetic.huge:.1e} are numbers: rescale the target"
         raise RefusedError(f"the box {box} is too large or too small for {arithmetic.name} arithmetic", [reason])
+    _refuse_subnormal(box, arithmetic)
+
+
+def _refuse_subnormal(box: Box, arithmetic: Arithmetic) -> None:
+    """Where a device takes subnormal tokens for 0, that must be no more than a rounding of the largest."""
+    least = 4 * arithmetic.tiny_out / arithmetic.u
+    if min(_sizes(box)) < least:
+        raise RefusedError(
+            f"the box {box} is so near 0 that tokens of {arithmetic.name} arithmetic lose their digits there",
+            [f"edges from {least:.1e} are taken in every coordinate: rescale the target"],
+        )
+
+
+def _sizes(box: Box) -> list[Fraction]:
+    return [max(abs(a), abs(b)) for a, b in zip(box.lower, box.upper, strict=True)]
