@@ -144,6 +144,8 @@ def test_every_query_lies_in_the_box_also_where_queries_are_the_sources() -> Non
     assert torch.equal(c(X, sources=X, attention_mask=keep), c(X, sources=X.clone(), attention_mask=keep))
     X[0, 0] = 99
     c(X, attention_mask=keep)
+    with pytest.raises(OutsideBoxError):
+        c(X, attention_mask=1 - keep)
     for sources in (X, X.clone()):
         with pytest.raises(OutsideBoxError):
             c(X, sources=sources, attention_mask=keep)

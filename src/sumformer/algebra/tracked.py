@@ -146,7 +146,7 @@ class TrackedOperations:
             squares = ((a.magnitude + a.error) ** 2).sum(-1, keepdims=True)
         if self.u:
             moved = moved + np.sqrt(width * self.tiny) * INFLATE  # squares that underflow
-        return self._rounded(value, np.where(squares <= self.huge, moved, np.inf), width + 4.0)
+        return self._rounded(value, np.where(squares <= self.huge, moved, np.inf), width + 2.0 * LIBRARY_ULPS)
 
 
 def is_representable(value: Fraction, u: float) -> bool:

@@ -45,6 +45,7 @@ def summary(verdict: Verdict) -> dict[str, object]:
         "epsilon": proof.epsilon,
         "terms": [{"name": name, "recomputed": bound} for name, bound in proof.terms],
         "failures": list(proof.failures),
+        "assumptions": list(proof.assumptions),
         "observed_error": None if attack is None else attack.worst,
         "refuted": verdict.refuted,
         "witness": str(attack.witness) if attack is not None and verdict.refuted else None,
@@ -67,8 +68,8 @@ def show(verdict: Verdict) -> None:
         table.add_row(f"{sought} ({verdict.attack.trials} trials)", f"{verdict.attack.worst:.3g}")
     console.print(table)
     for assumption in proof.assumptions:
-        if assumption.startswith(("modulus:", "equivariance:", "not checked")):
-            console.print(Text(assumption, style="yellow"))
+        unusual = assumption.startswith(("modulus:", "equivariance:", "not checked"))
+        console.print(Text(f"assumed: {assumption}", style="yellow" if unusual else ""))
     for failure in proof.failures:
         console.print(Text("failed: ", style="red") + Text(failure))
     if verdict.refuted and verdict.attack is not None:

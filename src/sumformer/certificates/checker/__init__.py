@@ -1,7 +1,7 @@
 """The independent checker of certificates: `check(directory)` derives the bound again from the saved files.
 
-Shares with the constructor the target's parser and tree, and nothing else. Needs python-flint and safetensors, so the
-parts are imported when they are used.
+Shares with the constructor the target's parser and tree, the reading of certificate.json, and nothing else. Needs
+python-flint and safetensors, so the parts are imported when they are used.
 """
 
 from __future__ import annotations

@@ -110,7 +110,7 @@ class FeatureRounding:
         for c in set(range(self.net.d)) - used:
             tau = float(self.table_error(c, degrees[c])[-1])
             drift += (mass + drift) * tau
-        width = max(1, sum(2 ** sum(g > 0 for g in gamma) for gamma, _ in polynomial))  # T_γ T_β has so many parts
+        width = width_of(polynomial)
         norm = norm_of(polynomial)
         last = width + 4
         gamma = a.gamma(roundings + last)
@@ -163,6 +163,11 @@ class FeatureRounding:
 def norm_of(polynomial: Polynomial) -> float:
     """‖p‖₁ in Chebyshev coefficients, rounded up."""
     return float(sum(abs(weight) for _, weight in polynomial)) * (1 + 1e-12)
+
+
+def width_of(polynomial: Polynomial) -> int:
+    """How many entries p ⊛ Σ has: T_γ T_β has 2 for each coordinate of γ."""
+    return max(1, sum(1 << sum(g > 0 for g in gamma) for gamma, _ in polynomial))
 
 
 def least_weight(polynomial: Polynomial) -> Fraction:

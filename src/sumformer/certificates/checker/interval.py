@@ -1,7 +1,7 @@
 """[lo, hi] ⊂ ℝ, an array of them at once: every operation rounds outward by `nextafter`.
 
 + − × ÷ and √ are IEEE operations, so one step outward encloses. Functions are evaluated in balls (python-flint) where
-the array is small, else by numpy with 8u = 4 ulp added on either side (listed as an assumption of the checker).
+the array is small, else by numpy with 16u = 8 ulp added on either side; 4 ulp are an assumption the checker lists.
 """
 
 from __future__ import annotations

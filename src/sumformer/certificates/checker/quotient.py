@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from sumformer.certificates.checker.canonical import CanonicalForms, Form
-from sumformer.certificates.checker.features import norm_of
+from sumformer.certificates.checker.features import norm_of, width_of
 from sumformer.certificates.checker.interval import Floats, Interval
 from sumformer.certificates.checker.network import Term
 from sumformer.certificates.checker.proof import Pass
@@ -109,7 +109,7 @@ def _with_rounding(p: Pass, q: Shared, s: _Sizes, g: Interval, error: Floats) ->
         all_of_them = p.rounding.series(term, 1.0, relative)
         alone = p.rounding.series(term, 1.0, relative, own=True) if B else 0.0
         # `series` adds its underflow for |b| = 1; scaled by 1 + 1/b_min it covers the true b
-        lost = p.rounding.underflow(below.product, norm, s.b_most, 64) * (1 + 1 / s.b_least)
+        lost = p.rounding.underflow(below.product, norm, s.b_most, width_of(term.polynomial)) * (1 + 1 / s.b_least)
         tiny = (8 + 2 * len(q.numerator)) * a.tiny / (a_least * c * s.b_least)
         return ((1 + B) * all_of_them + B * alone + lost + tiny) / s.kernel
 

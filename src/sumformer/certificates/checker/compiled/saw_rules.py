@@ -124,6 +124,8 @@ class SawRules(Rules):
                 raise Unproved("a saw changes its workspace")
             if first and last and space >= 0:
                 raise Unproved("a saw of one stage writes to a workspace")
+            if not first and units.constants.get(c, 0.0):
+                raise Unproved("a later stage of a saw adds a constant to its value")
             if not set(units.constants) <= {c, space} or (self.layer.b_2[space] and space >= 0 and not last):
                 raise Unproved("a saw adds a constant elsewhere than to its value")
             shift, constant = float(units.bias[0]) if first else 0.0, units.constants.get(space, 0.0)

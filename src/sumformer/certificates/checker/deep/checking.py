@@ -56,8 +56,8 @@ def check(directory: str | Path) -> Verification:
     parts = dict.fromkeys(NAMES if network.layers else (ZERO,), math.inf)
     if not failures:
         with proving(failures):
-            parts, failures = _parts(c, f, network)
-            failures += part_failures(c, parts)
+            parts, wrong = _parts(c, f, network)
+            failures += wrong + part_failures(c, parts)
     return verdict(c, parts, finite_sum(parts.values()) * SUMMED, failures, start)
 
 

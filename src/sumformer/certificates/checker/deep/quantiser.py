@@ -65,6 +65,8 @@ def _misplaced(network: Network, box: Box, q: int) -> float:
         off = abs(a - ideal) * far + abs(b + ideal * low)
         mass = abs(a) * far + abs(b) + network.n * q
         worst = max(worst, float(off) + 6 * U * float(mass))
+    if not worst < 0.5:
+        raise Unproved("the embedding does not take the box to the cells")
     return worst * (1 + 1e-9)
 
 

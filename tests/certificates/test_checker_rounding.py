@@ -1,0 +1,116 @@
+"""The checker's rounding rules against arithmetic that is coarse enough to see every term: numpy's float16."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sumformer.certificates.checker.arithmetic import Arithmetic
+from sumformer.certificates.checker.features import combine, table_error
+from sumformer.certificates.checker.interval import Interval
+from sumformer.certificates.checker.tracked import Tracked, TrackedOperations
+
+HALF = Arithmetic(2.0**-11, 0.0, 65504.0, 11)  # nothing here underflows
+OPS = TrackedOperations(HALF)
+number = st.floats(0.05, 8).map(lambda v: float(np.float16(v)))
+share = st.sampled_from([-1.0, 1.0, 0.3, 0.0])
+
+
+def tracked(v: float, e: float) -> Tracked:
+    return Tracked(Interval(np.array(v), np.array(v)), np.array(e))
+
+
+def near(v: float, e: float, s: float) -> np.float16:
+    """A float16 within e of v, at the share s of the way where there is one."""
+    found = np.float16(v + s * e)
+    return found if abs(Fraction(float(found)) - Fraction(v)) <= Fraction(e) else np.float16(v)
+
+
+@settings(deadline=None, max_examples=600)
+@given(st.sampled_from("+-*/"), number, number, st.floats(0, 0.8), st.floats(0, 0.8), share, share, st.booleans())
+def test_operations(op, a, b, ra, rb, sa, sb, negative):
+    a = -a if negative else a
+    ea, eb = abs(a) * ra, b * rb
+    x, y = near(a, ea, sa), near(b, eb, sb)
+    got = {"+": x + y, "-": x - y, "*": x * y, "/": x / y}[op]
+    A, B = Fraction(a), Fraction(b)
+    exact = {"+": A + B, "-": A - B, "*": A * B, "/": A / B}[op]
+    name = {"+": "add", "-": "sub", "*": "mul", "/": "div"}[op]
+    bound = float(getattr(OPS, name)(tracked(a, ea), tracked(b, eb)).error)
+    assert abs(Fraction(float(got)) - exact) <= Fraction(bound) * (1 + Fraction(1, 10**9))
+
+
+@settings(deadline=None, max_examples=300)
+@given(st.floats(0.3, 1.5), st.integers(2, 9), st.floats(0, 0.3), share)
+def test_powers(v, k, r, s):
+    v = float(np.float16(v))
+    x = got = near(v, v * r, s)
+    for _ in range(k - 1):
+        got = got * x
+    bound = float(OPS.power(tracked(v, v * r), k).error)
+    assert abs(Fraction(float(got)) - Fraction(v) ** k) <= Fraction(bound)
+
+
+def test_powers_lose_nearly_what_is_said():
+    """Over all x in [1, 1.2] the worst of nine factors is more than a third of k − 1 roundings."""
+    x = np.arange(1024, 1229).astype(np.float64) / 1024
+    got = x.astype(np.float16)
+    for _ in range(8):
+        got = got * x.astype(np.float16)
+    worst = max(abs(Fraction(float(g)) - Fraction(float(v)) ** 9) for g, v in zip(got, x, strict=True))
+    wide = Tracked(Interval(np.array(1.0), np.array(1.2)), np.array(0.0))
+    assert worst <= Fraction(float(OPS.power(wide, 9).error)) <= 6 * worst
+
+
+@settings(deadline=None, max_examples=200)
+@given(st.lists(number, min_size=2, max_size=8))
+def test_totals(values):
+    got = np.float16(0)
+    for v in values:
+        got = got + np.float16(v)
+    bound = float(OPS.total([tracked(v, 0.0) for v in values]).error)
+    assert abs(Fraction(float(got)) - sum(map(Fraction, values))) <= Fraction(bound)
+
+
+@pytest.mark.parametrize("name", ["float64", "float32", "mixed"])
+def test_the_arithmetics_are_those_of_torch(name):
+    a = Arithmetic.named(name)
+    inside = torch.finfo(torch.float32 if name == "float32" else torch.float64)
+    assert (a.u, a.tiny) == (inside.eps / 2, inside.smallest_normal)
+    assert 0.9 * inside.max < a.huge <= inside.max
+    assert 2.0**-a.digits == a.u
+    outside = torch.finfo(torch.float32)
+    if name == "mixed":
+        u, tiny, huge = a.output
+        assert (u, tiny) == (outside.eps / 2, outside.smallest_normal)
+        assert 0.9 * outside.max < huge <= outside.max
+    else:
+        assert a.output is None
+    assert [a.count_roundings(n) for n in (2**a.digits, 2**a.digits + 1)] == [0, 1]
+
+
+@pytest.mark.parametrize(("centre", "radius"), [(Fraction(1, 2), Fraction(1, 2)), (Fraction(1, 3), Fraction(1, 7))])
+def test_tables(centre, radius):
+    """T_k of all float16 tokens of the box by the recurrence in float16, and no more than 20 times too much."""
+    every = np.unique(np.linspace(float(centre - radius), float(centre + radius), 2000).astype(np.float16))
+    z = [v for v in every if centre - radius <= Fraction(float(v)) <= centre + radius]
+    t = np.clip((np.array(z) - np.float16(float(centre))) * np.float16(float(1 / radius)), -1, 1).astype(np.float16)
+    exact_t = np.array([float((Fraction(float(v)) - centre) / radius) for v in z])
+    rows, exact = [np.ones_like(t), t], [np.ones_like(exact_t), exact_t]
+    for _ in range(2, 9):
+        rows.append((np.float16(2) * t) * rows[-1] - rows[-2])
+        exact.append(2 * exact_t * exact[-1] - exact[-2])
+    bound = table_error(HALF, centre, radius, 8)
+    for k, (row, wanted) in enumerate(zip(rows, exact, strict=True)):
+        worst = float(np.abs(row.astype(np.float64) - wanted).max())
+        assert worst <= bound[k] + 1e-12
+        assert bound[k] <= 20 * worst + 1e-12
+
+
+def test_combine():
+    assert combine(0.5, 0.5, 0.5) == 1.5**3 - 1
