@@ -11,7 +11,7 @@ import copy
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from math import inf, nextafter
+from math import inf, isnan, nextafter
 from typing import Any, Literal, Protocol
 
 import torch
@@ -66,7 +66,7 @@ SINGLE = 2**24  # whole numbers up to here are float32 numbers
 
 @dataclass(frozen=True)
 class AttackResult:
-    """The worst error found and where; `by_kind`: the worst of every kind of input."""
+    """The worst error found and where, NaN where f is no number at any input; `by_kind`: that of every kind."""
 
     worst: float
     witness: Witness
@@ -172,11 +172,11 @@ class _Search:
         return self.top[0][0]
 
     def errors(self, points: Tensor, weights: Tensor) -> Tensor:
-        """‖f − N‖_∞ at the own token, (batch,); ∞ where N is not finite, 0 where f itself cannot be evaluated."""
+        """‖f − N‖_∞ at the own token, (batch,); ∞ where N is not finite, −1 where f itself cannot be evaluated."""
         f, N = self.values(self.small(points.shape[1]), points, weights)
         gap = (f - N).abs().amax(1)
         gap = torch.where(N.isfinite().all(1), gap, inf)
-        return torch.where(f.isfinite().all(1), gap, 0.0)
+        return torch.where(f.isfinite().all(1), gap, -1.0)
 
     def values(self, network: Network, points: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
         outside = points.to(network.outside)
@@ -266,7 +266,7 @@ class _Search:
             f, N = self.values(self.network, one.points, weights)
             counts = tuple(int(w) for w in weights[0])
             found.append(Witness(self.target, one.points[0], counts, tuple(f[0].tolist()), tuple(N[0].tolist())))
-        return max(found, key=lambda witness: witness.error)
+        return max(found, key=lambda witness: -1.0 if isnan(witness.error) else witness.error)
 
 
 def _adam(gradient: Tensor | None, moments: list[Tensor], step: int) -> Tensor:

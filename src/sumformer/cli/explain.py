@@ -13,11 +13,13 @@ from rich.markup import escape
 from rich.table import Table
 from torch import Tensor
 
+from sumformer.certificates.checker.files import read_certificate
 from sumformer.cli.output import Json, command, console, messages, print_json
 from sumformer.cli.places import check_picture
 from sumformer.errors import InputError
 from sumformer.experiments.explain import Explanation
 from sumformer.experiments.explain import explain as run
+from sumformer.targets.node import MAX_WIDTH
 
 Directory = Annotated[Path, typer.Argument(help="A folder written by `construct … --out DIR`.")]
 Input = Annotated[
@@ -38,6 +40,7 @@ def explain(
 ) -> int:
     """Name what every coordinate of the residual stream, or of Σ, holds, and compare it with the ideal program."""
     check_picture(picture)
+    read_certificate(directory, MAX_WIDTH)
     with messages.status("running …"):
         found = run(directory, None if tokens is None else _read(tokens))
     if picture is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from math import isnan
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What the checker recomputed, and what the attack found: `refuted` if its error exceeds the claim."""
+    """What the checker recomputed, and what the attack found: `refuted` if its error exceeds the claim, or is none."""
 
     proof: Verification
     attack: AttackResult | Quadrature | None  # d_p is measured rather than attacked
@@ -43,6 +44,8 @@ def examine(construction: Construction, claimed: float) -> tuple[AttackResult | 
         measured = quadrature(target, network, p)
         return measured, measured.refutes(claimed)
     found = attack(target, network)
+    if isnan(found.worst):  # f is no number wherever it was evaluated: there is nothing to be near to
+        return found, True
     return found, found.worst > claimed and violation(found, claimed)[0]
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import stat
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -50,20 +52,22 @@ _KEYS = {
 }
 
 
-def read_certificate(folder: Path) -> Certificate:
+def read_certificate(folder: Path, most: int = MAX_D) -> Certificate:
+    """certificate.json, every field of its type; `most` bounds d."""
     path = folder / CERTIFICATE_FILE
     check_size(path, MAX_JSON)
     try:
         certificate = Certificate.read(path)
+        _check_text(asdict(certificate))
     except FileFormatError:
         raise
     except (ValueError, TypeError, RecursionError) as error:  # an integer of 10,000 digits, say
         raise FileFormatError(path, f"is not a certificate ({error})") from error
-    _check_certificate(path, certificate)
+    _check_certificate(path, certificate, most)
     return certificate
 
 
-def _check_certificate(path: Path, c: Certificate) -> None:
+def _check_certificate(path: Path, c: Certificate, most: int) -> None:
     texts = (
         c.target,
         c.box,
@@ -77,8 +81,8 @@ def _check_certificate(path: Path, c: Certificate) -> None:
     )
     if not all(isinstance(t, str) for t in (*texts, *c.assumptions)):
         raise FileFormatError(path, "expected strings in target, box, tokens, arithmetic, route, hashes, assumptions")
-    if not (is_integer(c.d) and 1 <= c.d <= MAX_D and is_integer(c.latent_dimension) and is_integer(c.version)):
-        raise FileFormatError(path, f"expected integers d (1 to {MAX_D}), latent_dimension and version")
+    if not (is_integer(c.d) and 1 <= c.d <= most and is_integer(c.latent_dimension) and is_integer(c.version)):
+        raise FileFormatError(path, f"expected integers d (1 to {most}), latent_dimension and version")
     numbers = [c.epsilon, c.total, *(t.bound for t in c.terms)]
     if not all(is_number(v) for v in numbers):
         raise FileFormatError(path, "expected numbers in epsilon, total and the terms' bounds")
@@ -95,11 +99,21 @@ def read_described(folder: Path, what: str, make: Callable[[Any], Described]) ->
     path = folder / CONFIG_FILE
     check_size(path, MAX_JSON)
     try:
-        return make(json.loads(path.read_text(encoding="utf-8"), object_pairs_hook=distinct))
+        data = json.loads(path.read_text(encoding="utf-8"), object_pairs_hook=distinct)
+        _check_text(data)
+        return make(data)
     except SumformerError as error:
         raise FileFormatError(path, f"does not describe {what} ({error})") from error
     except _STUMBLES as error:
         raise FileFormatError(path, f"does not describe {what} ({type(error).__name__}: {error})") from error
+
+
+def _check_text(data: Any) -> None:
+    """Every string can be written again: \\ud800 alone is half a character."""
+    try:
+        json.dumps(data, ensure_ascii=False).encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise ValueError(f"a string holds {error.object[error.start]!r}, half a character") from None
 
 
 def read_network(folder: Path, d: int) -> Network:
@@ -178,9 +192,12 @@ def read_weights(folder: Path) -> dict[str, NDArray[Any]]:
 
 
 def check_size(path: Path, limit: int) -> None:
+    """A plain file, or a link to one, of at most `limit` bytes: a device or a pipe may never end."""
     try:
-        size = path.stat().st_size
+        found = path.stat()
     except OSError:
         raise FileFormatError(path, "no such file; `sumformer construct … --out DIR` writes such a folder") from None
-    if size > limit:
-        raise FileFormatError(path, f"has {size} bytes; the checker reads at most {limit}")
+    if not stat.S_ISREG(found.st_mode):
+        raise FileFormatError(path, "is not a plain file")
+    if found.st_size > limit:
+        raise FileFormatError(path, f"has {found.st_size} bytes; the checker reads at most {limit}")

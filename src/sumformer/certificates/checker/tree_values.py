@@ -53,7 +53,7 @@ def components(node: Node, ops: Operations[V], leaf: Leaf[V]) -> list[V]:
     values: dict[Node, list[V]] = {}
     for part in postorder(node, into_reductions=False):
         known = leaf(part)
-        values[part] = known if known is not None else _apply(part, ops, [values[child] for child in part.children])
+        values[part] = known if known is not None else applied(part, ops, [values[child] for child in part.children])
     return values[node]
 
 
@@ -65,7 +65,8 @@ def reduction_at(node: Node, c: int) -> tuple[Reduce, int] | None:
     return (node, c) if isinstance(node, Reduce) else None
 
 
-def _apply(node: Node, ops: Operations[V], v: list[list[V]]) -> list[V]:
+def applied(node: Node, ops: Operations[V], v: list[list[V]]) -> list[V]:
+    """The coordinates of `node` from those of its children."""
     match node:
         case Const(value):
             return [ops.const(value)]

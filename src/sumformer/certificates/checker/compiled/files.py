@@ -76,8 +76,8 @@ def _compiled(data: Any, tensors: Tensors) -> Compiled:
     at = integer(place["block"], 0, len(blocks) - 1)
     for k, block in enumerate(blocks):
         check_block(block, k == at)
-    if not isinstance(data["ideal"], dict) or not isinstance(blocks[at]["attention"], dict):
-        raise ValueError("expected objects that describe the ideal network and the attention")
+    if not isinstance(data["ideal"], dict):
+        raise ValueError("expected an object that describes the ideal network")
     names: dict[str, None] = {}
     values = tuple(_value(v, names, d, width, len(blocks)) for v in ledger["values"])
     sources, targets = (tuple(integer(c, 1, width - 1) for c in place[key]) for key in ("from", "to"))
@@ -119,11 +119,13 @@ def check_block(block: Any, attends: bool) -> None:
         raise ValueError("a block is not X + FC(X + Att(X)) and nothing else")
     if not attends and block["attention"] != {"type": "Zero"}:
         raise ValueError("a block beside the attention's has an attention of its own")
+    if not isinstance(block["attention"], dict):
+        raise ValueError("expected an object that describes the attention")
 
 
 def _value(data: Any, names: dict[str, None], d: int, width: int, blocks: int) -> Value:
     name, op = data["name"], data["op"]
-    if not isinstance(name, str) or name in names or not name or op not in OPS:
+    if not isinstance(name, str) or name in names or not name or "\0" in name or op not in OPS:
         raise ValueError(f"values: {name!r} is not a new name, or {op!r} no operation")
     of: tuple[Functional, ...] = ()
     if op == "mean":

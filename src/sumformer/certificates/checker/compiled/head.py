@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from sumformer.certificates.checker.compiled.files import tensor
 from sumformer.certificates.checker.interval import Floats
-from sumformer.certificates.checker.json_values import same
+from sumformer.certificates.checker.json_values import is_integer, same
 from sumformer.certificates.checker.verification import Unproved
 from sumformer.targets.domain import Tokens
 
@@ -74,6 +74,8 @@ def read_head(net: Attending, tokens: Tokens) -> Head:
         data.get("scale", True), bool
     ):
         raise Unproved("attention: expected softmax, divided by √d or not")
+    if not is_integer(seed := data.get("seed", 0)) or not -(2**63) <= seed < 2**64:
+        raise Unproved(f"attention: ω cannot be drawn from the seed {seed!r}")
     size, k = _count(data["d_head"]), _count(data.get("k", 1))
     prefix = f"blocks.{net.attention_block}.attention."
     shapes = {"W_Q": (size, net.width), "W_K": (size, net.width), "W_V": (size, net.width), "W_O": (net.width, size)}
@@ -91,7 +93,7 @@ def read_head(net: Attending, tokens: Tokens) -> Head:
     drift += _selection(found["W_O"], [(c, i) for i, c in enumerate(net.targets)], Fraction(1), "W_O")
     extra, roundings, mixed = set(), n + 8, 0.0
     if kind == "LinformerAttention":
-        if net.tokens is None or data["n_max"] != n:
+        if net.tokens is None or not same(data["n_max"], n):
             raise Unproved("attention: E and F need the number of tokens")
         E, F = (tensor(net.tensors, f"{prefix}{name}", (k, n)) for name in ("E", "F"))
         if not float(np.abs(E).max()) < 1e100:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 
 from sumformer.certificates.checker.deep.connections import connections
 from sumformer.certificates.checker.files import WEIGHTS_FILE, read_described
-from sumformer.certificates.checker.json_values import has_keys, integer, same
+from sumformer.certificates.checker.json_values import has_keys, integer, number, same
 from sumformer.errors import FileFormatError
 
 Floats = NDArray[np.float64]
@@ -74,11 +75,12 @@ def read_deep_network(folder: Path, tensors: dict[str, NDArray[Any]]) -> Network
 
 def _network(data: Any, left: dict[str, NDArray[Any]]) -> Network:
     has_keys(data, {"type", "n", "embedding", "layers", "head", "positions"})
-    _expect(data, type="DeepTransformer")
+    if data["type"] != "DeepTransformer":
+        raise ValueError("expected a DeepTransformer")
     n = integer(data["n"], 1, MAX_TOKENS)
     entry, head = data["embedding"], data["head"]
-    _expect(entry, type="VectorEmbedding")
-    _expect(head, type="TokenHead")
+    _expect(entry, {"d_in", "d_model"}, type="VectorEmbedding")
+    _expect(head, {"d_model", "d_out"}, type="TokenHead")
     d, width = integer(entry["d_in"], 1, 28), integer(entry["d_model"], 1, 4096)
     embedding = _take(left, "embedding.map.weight", (width, d)), _take(left, "embedding.map.bias", (width,))
     outputs = integer(head["d_out"], 1, 4096)
@@ -86,9 +88,11 @@ def _network(data: Any, left: dict[str, NDArray[Any]]) -> Network:
         raise ValueError("the head does not have the width of the tokens")
     places = None
     if data["positions"] is not None:
-        _expect(data["positions"], type="LearnedPositions", n_max=n, d_model=width)
+        _expect(data["positions"], {"std"}, type="LearnedPositions", n_max=n, d_model=width)
+        if number(data["positions"]["std"]) < 0:
+            raise ValueError("expected a standard deviation ≥ 0 of the positions as they were drawn")
         places = _take(left, "positions.table", (n, width))
-    _expect(data["layers"], type="torch.Sequential")
+    _expect(data["layers"], {"modules"}, type="torch.Sequential")
     modules = data["layers"]["modules"]
     if not isinstance(modules, list) or len(modules) > MAX_LAYERS:
         raise ValueError(f"expected a list of at most {MAX_LAYERS} layers")
@@ -111,14 +115,21 @@ def _layer(data: Any, name: str, n: int, width: int, left: dict[str, NDArray[Any
             raise ValueError(f"{name} is evaluated by search, but is no look-up")
         return stack
     bare = {"attention_norm": None, "feed_forward_norm": None, "dropout": 0.0}
-    _expect(data, type="ResidualBlock", feed_forward={"type": "Zero"}, **bare)
+    _expect(data, {"attention"}, type="ResidualBlock", feed_forward={"type": "Zero"}, **bare)
     heads = data["attention"]
-    softmax = {"nhead": 2, "d_head": 1, "normaliser": {"type": "Softmax"}, "query_bias": True, "scale": False}
-    _expect(heads, d_model=width, **softmax)
+    softmax: dict[str, Any] = {
+        "d_model": width,
+        "nhead": 2,
+        "d_head": 1,
+        "normaliser": {"type": "Softmax"},
+        "query_bias": True,
+        "scale": False,
+    }
     if heads["type"] == "SoftmaxAttention":
+        _expect(heads, type="SoftmaxAttention", **softmax)
         who, pattern = np.ones((n, n), dtype=np.bool_), None
     else:
-        _expect(heads, type="SparseAttention", composition="sequential")
+        _expect(heads, {"pattern", "layer"}, type="SparseAttention", composition="sequential", **softmax)
         pattern = heads["pattern"]
         who = connections(pattern, heads["layer"], n)
     shapes = {"W_Q.weight": (2, width), "W_Q.bias": (2,), "W_K.weight": (2, width), "W_V.weight": (2, width)}
@@ -146,7 +157,9 @@ def _take(left: dict[str, NDArray[Any]], name: str, shape: tuple[int, ...]) -> F
     return value
 
 
-def _expect(data: Any, **wanted: Any) -> None:
+def _expect(data: Any, free: Collection[str] = (), **wanted: Any) -> None:
+    """An object of the `free` keys and the `wanted` values, and no more: another key is no module's argument."""
+    has_keys(data, {*free, *wanted})
     for key, value in wanted.items():
         if not same(data[key], value):
             raise ValueError(f"expected {key} = {value!r}, got {data[key]!r}")

@@ -8,6 +8,7 @@ from fractions import Fraction
 from sumformer.certificates.certificate import OF_A_COMPILED_NETWORK, Certificate
 from sumformer.certificates.checker.compiled.head import ARCHITECTURES
 from sumformer.certificates.checker.integral_norm import root, volume_above
+from sumformer.certificates.checker.json_values import is_number
 from sumformer.certificates.checker.look_up.files import Network
 from sumformer.certificates.checker.look_up.grid import Cells
 from sumformer.certificates.checker.verdict import assumption_failures, claims, key_failures
@@ -80,7 +81,7 @@ def _sup_failures(c: Certificate, f: Target, cells: Cells) -> list[str]:
 def number(c: Certificate, name: str, default: float = math.nan) -> float:
     """A recorded number, NaN where it is none."""
     value = c.constants.get(name, default)
-    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else math.nan
+    return float(value) if is_number(value) else math.nan
 
 
 def _norm(c: Certificate) -> str | None:

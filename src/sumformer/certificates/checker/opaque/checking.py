@@ -16,7 +16,7 @@ from typing import Any
 from sumformer.certificates.certificate import OF_A_SUMFORMER, Certificate
 from sumformer.certificates.checker.files import read_certificate, read_described, read_weights
 from sumformer.certificates.checker.grid.tables import Tensors, latent_dimension, radius, table_failures
-from sumformer.certificates.checker.json_values import has_keys, integer, items
+from sumformer.certificates.checker.json_values import has_keys, integer, is_number, items
 from sumformer.certificates.checker.saved_target import read_domain
 from sumformer.certificates.checker.verdict import assumption_failures, hash_failures, key_failures, verdict
 from sumformer.certificates.checker.verification import Verification
@@ -45,8 +45,8 @@ def check(directory: str | Path) -> Verification:
 
 def _bound(c: Certificate, box: Box, tensors: Tensors) -> float:
     """L·r, rounded up, r the largest distance in any coordinate from a point of the box to its cell's centre."""
-    constant = c.constants.get("assumed_lipschitz")
-    if not isinstance(constant, int | float) or not 0 <= constant < math.inf:
+    constant: Any = c.constants.get("assumed_lipschitz")
+    if not is_number(constant) or not 0 <= constant < math.inf:
         return math.inf
     exact = Fraction(constant) * max(radius(tensors, k, box) for k in range(c.d))
     return math.nextafter(float(exact), math.inf) if exact else 0.0

@@ -51,8 +51,7 @@ def check(directory: str | Path) -> Verification:
     if not all(name.startswith(_PREFIX) for name in tensors):
         failures.append("weights: expected the wrapped network's tensors alone")
     if "written" in c.constants and not failures:
-        f = read_target(folder, c)
-        failures += written_failures(c.constants["written"], f.expression, f.d, f.tokens.maximum)
+        failures += written_failures(c.constants["written"], read_target(folder, c))
     with tempfile.TemporaryDirectory() as place:
         inner = _unwrapped(Path(place), c, config, tensors)
         module = import_module(f"sumformer.certificates.checker.{WRAPPED[config['type']]}")

@@ -1,7 +1,8 @@
 """f as it was written = f as it is proved, at whole positions: canonical forms with i = q, j = p for all q, p in 1 … n.
 
 Reductions are matched one by one, inner ones first: equal bodies for all places make them equal, and equal expressions
-over equal reductions make f equal. A reduction over the others has no p = q.
+over equal reductions make f equal. A reduction over the others has no p = q. Forms are equal wherever both are defined:
+that f as written is defined everywhere is shown besides, in `domains`.
 """
 
 from __future__ import annotations
@@ -10,10 +11,12 @@ from collections.abc import Hashable, Mapping
 from fractions import Fraction
 
 from sumformer.certificates.checker.canonical import CanonicalForms, Form
+from sumformer.certificates.checker.positions.domains import check_domains
 from sumformer.certificates.checker.verification import Unproved
 from sumformer.errors import SumformerError
 from sumformer.targets.node import Node
 from sumformer.targets.parser import parse
+from sumformer.targets.target import Target
 from sumformer.targets.tree import Reduce, Token
 from sumformer.targets.walk import reductions
 
@@ -48,18 +51,19 @@ class PlacedForms(CanonicalForms):
         return super().function(fn, v)
 
 
-def written_failures(written: object, proved: Node, d: int, n: int) -> list[str]:
-    """Why the two are not shown to be one function; d counts the position."""
+def written_failures(written: object, f: Target) -> list[str]:
+    """Why f as `written` is not shown to be the target f, of which the positions are the last coordinates."""
     try:
         if not isinstance(written, str):
             raise Unproved("it is not a formula")
-        _prove(parse(written, d), proved, n)
+        _prove(parse(written, f.d), f)
     except (Unproved, SumformerError, RecursionError) as why:
         return [f"constants: written is not shown to be the target at whole positions ({why})"]
     return []
 
 
-def _prove(written: Node, proved: Node, n: int) -> None:
+def _prove(written: Node, f: Target) -> None:
+    proved, n = f.expression, f.tokens.maximum
     ours, theirs = reductions(written), reductions(proved)
     if [(r.kind, r.width) for r in ours] != [(r.kind, r.width) for r in theirs] or written.width != proved.width:
         raise Unproved("its reductions are not those of the target")
@@ -72,6 +76,7 @@ def _prove(written: Node, proved: Node, n: int) -> None:
                 if not (p == q and mine.kind.endswith("_others")):
                     _same(mine.body, its.body, PlacedForms(q, p, numbers), f"i = {q}, j = {p}")
         _same(written, proved, PlacedForms(q, None, numbers), f"i = {q}")
+    check_domains(written, proved, f.box, n, lambda q, p: PlacedForms(q, p, numbers))
 
 
 def _same(a: Node, b: Node, forms: PlacedForms, where: str) -> None:
