@@ -215,3 +215,13 @@ def test_a_seed_is_a_whole_number(copy: Copy, seed: Any) -> None:
 def test_honest_files_verify(copy: Copy, name: str) -> None:
     found = check(copy(name).folder)
     assert found.verified, found.failures
+
+
+def test_a_function_is_not_certified_to_any_error(tmp_path: Path) -> None:
+    def spread(X: torch.Tensor) -> torch.Tensor:
+        return (X - X.mean(1, keepdim=True)).abs()
+
+    sumformer.construct(sumformer.target(spread, n=3, lipschitz=2.0), 0.3).save(tmp_path)
+    assert check(tmp_path).verified
+    rewrite(tmp_path / "certificate.json", lambda data: data.update(epsilon=float("inf")))
+    assert not check(tmp_path).verified

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from math import inf
 
@@ -11,6 +12,7 @@ from safetensors.torch import load_file, save_file
 from typer.testing import CliRunner
 
 import sumformer
+from sumformer.certificates.certificate import sha256
 from sumformer.cli.app import app
 from sumformer.cli.output import console
 from sumformer.errors import InputError, NotSupportedError
@@ -136,6 +138,9 @@ def test_an_output_that_is_off_is_noticed(source, how, name, tmp_path):
     weights = load_file(tmp_path / "model.safetensors")
     weights[name] = weights[name] * 1.5
     save_file(weights, tmp_path / "model.safetensors")
+    certificate = json.loads((tmp_path / "certificate.json").read_text())
+    certificate["weights_sha256"] = sha256(tmp_path / "model.safetensors")
+    (tmp_path / "certificate.json").write_text(json.dumps(certificate))
     assert "the output" in explain(tmp_path, tokens(3, 1, 0)).violations
 
 

@@ -56,7 +56,7 @@ def test_numbers_that_are_not_saved_count_too() -> None:
 @pytest.mark.parametrize("name", ["model.safetensors", "config.json"])
 def test_files_that_were_exchanged_are_not_loaded(tmp_path: Path, name: str) -> None:
     sumformer.construct("mean(exp(x*y))", 1e-2).save(tmp_path / "a")
-    sumformer.construct("mean(exp(x*y))", 1e-4).save(tmp_path / "b")
+    sumformer.construct("mean(exp(-x*y))", 1e-2).save(tmp_path / "b")
     (tmp_path / "a" / name).write_bytes((tmp_path / "b" / name).read_bytes())
     with pytest.raises(FileFormatError, match="is not the file that certificate"):
         sumformer.load(tmp_path / "a")

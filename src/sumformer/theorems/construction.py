@@ -245,11 +245,11 @@ def load(directory: str | Path, *, function: Callable[[Tensor], Tensor] | None =
     """
     folder = Path(directory)
     certificate = Certificate.read(folder / CERTIFICATE_FILE)
+    network: Any = PretrainedModule.from_pretrained(folder).requires_grad_(False)
     for name, signed in ((WEIGHTS_FILE, certificate.weights_sha256), (CONFIG_FILE, certificate.config_sha256)):
-        if (folder / name).is_file() and sha256(folder / name) != signed:
+        if sha256(folder / name) != signed:
             without = "sumformer.nn.PretrainedModule.from_pretrained reads the network without it"
             raise FileFormatError(folder / name, f"is not the file that {CERTIFICATE_FILE} was signed for; {without}")
-    network: Any = PretrainedModule.from_pretrained(folder).requires_grad_(False)
     return Construction(saved_target(certificate, network, function), network, certificate)
 
 

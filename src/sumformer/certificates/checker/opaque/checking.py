@@ -18,7 +18,13 @@ from sumformer.certificates.checker.files import read_certificate, read_describe
 from sumformer.certificates.checker.grid.tables import Tensors, latent_dimension, radius, table_failures
 from sumformer.certificates.checker.json_values import has_keys, integer, is_number, items
 from sumformer.certificates.checker.saved_target import read_domain
-from sumformer.certificates.checker.verdict import assumption_failures, hash_failures, key_failures, verdict
+from sumformer.certificates.checker.verdict import (
+    assumption_failures,
+    hash_failures,
+    key_failures,
+    term_failures,
+    verdict,
+)
 from sumformer.certificates.checker.verification import Verification
 from sumformer.targets.domain import Box, Tokens
 from sumformer.targets.opaque import PREFIX, OpaqueTarget
@@ -36,7 +42,8 @@ def check(directory: str | Path) -> Verification:
     config = read_described(folder, "a network of a function without a formula", _config)
     box, tokens = read_domain(folder, c)
     broken = _shape_failures(c, config) or table_failures(tensors, config["cells"], "float64", box)
-    failures = hash_failures(folder, c) + _field_failures(c, config, box, tokens) + broken
+    failures = hash_failures(folder, c) + term_failures(c, {TERM: "assumed"})
+    failures += _field_failures(c, config, box, tokens) + broken
     bound = math.inf if broken else _bound(c, box, tensors)
     if not broken and not bound <= c.total <= c.epsilon:
         failures.append(f"total: {c.total:.6g} is claimed for ε = {c.epsilon:.6g}; L·r = {bound:.6g}")
