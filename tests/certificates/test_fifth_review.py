@@ -225,3 +225,12 @@ def test_a_function_is_not_certified_to_any_error(tmp_path: Path) -> None:
     assert check(tmp_path).verified
     rewrite(tmp_path / "certificate.json", lambda data: data.update(epsilon=float("inf")))
     assert not check(tmp_path).verified
+
+
+@pytest.mark.parametrize(
+    "source", ["mean((y*abs(x-y))**2)", "mean(y*norm(cat(x, y))**2)", "mean((y*abs(x-y))**3*abs(x-y)*exp(x*y))"]
+)
+def test_squares_of_absolute_values_are_squares(source: str, tmp_path: Path) -> None:
+    """They are polynomials to the constructor, so they must be to the checker."""
+    sumformer.construct(source, 1e-2, n=3).save(tmp_path)
+    assert check(tmp_path).verified

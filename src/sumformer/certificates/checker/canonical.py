@@ -2,7 +2,7 @@
 
 A monomial is Π atomᵏ · exp(E): atoms are x_c, y_c, coordinates of reductions, function values fn(P), and inverses of
 sums of several monomials; exp(P)·exp(Q) = exp(P + Q), so all exponentials of a monomial are one exponent E. Atoms and
-forms are numbered as they appear; equal ones get equal numbers.
+forms are numbered as they appear; equal ones get equal numbers. |P|² is P², ‖P‖² is Σ P_c²: both are there for all P.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ class CanonicalForms:
     def __init__(self) -> None:
         self._work = 0
         self._atoms: dict[Hashable, int] = {}
+        self._squares: dict[int, Form] = {}  # of absolute values and norms
         self._exponents: list[Form] = [{}]
         self._exponent_numbers: dict[frozenset[tuple[Monomial, Fraction]], int] = {frozenset(): 0}
 
@@ -67,9 +68,17 @@ class CanonicalForms:
         out: Form = {}
         for m, p in a.items():
             for n, q in b.items():
-                monomial = self._times(m, n)
-                out[monomial] = out.get(monomial, Fraction(0)) + p * q
+                for monomial, coefficient in self._squared(self._times(m, n)).items():
+                    out[monomial] = out.get(monomial, Fraction(0)) + p * q * coefficient
         return _clean(out)
+
+    def _squared(self, monomial: Monomial) -> Form:
+        """The squares among its factors, where they are known, written out."""
+        for atom, power in monomial[0]:
+            if power > 1 and atom in self._squares:
+                rest = tuple((a, k if a != atom else power % 2) for a, k in monomial[0] if a != atom or power % 2)
+                return self.mul({(rest, monomial[1]): Fraction(1)}, self.power(self._squares[atom], power // 2))
+        return {monomial: Fraction(1)}
 
     def _times(self, m: Monomial, n: Monomial) -> Monomial:
         powers = dict(m[0])
@@ -120,7 +129,15 @@ class CanonicalForms:
         return out
 
     def norm(self, values: list[Form]) -> Form:
-        return self.atom(("norm", tuple(frozenset(v.items()) for v in values)))
+        return self._rooted(("norm", tuple(frozenset(v.items()) for v in values)), values)
+
+    def _rooted(self, key: Hashable, values: list[Form]) -> Form:
+        """An atom whose square is the sum of those of `values`."""
+        form = self.atom(key)
+        number = self._atoms[key]
+        if number not in self._squares:
+            self._squares[number] = self.total([self.mul(v, v) for v in values])
+        return form
 
     def extremum(self, op: str, a: Form, b: Form) -> Form:
         return self.atom((op, frozenset(a.items()), frozenset(b.items())))
@@ -128,7 +145,8 @@ class CanonicalForms:
     def function(self, fn: str, v: Form) -> Form:
         if fn == "exp":
             return {((), self._exponent(v)): Fraction(1)}
-        return self.atom((fn, frozenset(v.items())))
+        key = (fn, frozenset(v.items()))
+        return self._rooted(key, [v]) if fn == "abs" else self.atom(key)
 
     def evaluator(self) -> Callable[[int], Hashable]:
         """The key of an atom from its number."""
