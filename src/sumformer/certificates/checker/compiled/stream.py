@@ -181,6 +181,8 @@ class Stream:
         x = np.array([slot.size for slot in self.slots])
         hidden = np.bincount(layer.rows_1, np.abs(layer.values_1) * z[layer.columns_1], len(layer.b_1))
         hidden = hidden + np.abs(layer.b_1)
+        if not bool((hidden < HUGE).all()):
+            raise Unproved("a hidden unit may overflow, and 0 · ∞ is no number")
         entries = np.bincount(layer.rows_1, minlength=len(layer.b_1)) + 2
         first = _gamma(entries) * hidden + entries * LEAST  # what underflows meets W_2, which may be large
         counts = np.bincount(layer.rows_2, minlength=len(x))

@@ -14,6 +14,7 @@ import time
 from dataclasses import replace
 from itertools import combinations_with_replacement, product
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -143,9 +144,11 @@ def _integrals(
     rows = _choices(fine**d, n, f.positioned)
     low, high = on_cells(f, rows, fine)
     coarse = sum(((rows // fine**i) % fine) // s * q**i for i in range(d))
-    radix = (q**d) ** np.arange(n - 1, -1, -1)
     order = np.argsort(np.zeros_like(coarse) if f.positioned else coarse, axis=1, kind="stable")
-    row = np.searchsorted(cells @ radix, np.take_along_axis(np.asarray(coarse), order, 1) @ radix)
+    sorted_cells = np.take_along_axis(np.asarray(coarse), order, 1)
+    row = np.searchsorted(_numbers(cells, q**d), _numbers(sorted_cells, q**d))
+    if not bool((cells[row] == sorted_cells).all()):
+        raise Unproved("cells are not found among those the network was run on")
     written = np.take_along_axis(values[row], np.argsort(order, axis=1)[:, :, None], 1)
     gap = np.maximum(high - written, written - low)
     reach = np.maximum(high.max((0, 1)) - ends[0], ends[1] - low.min((0, 1))) * SUMMED
@@ -154,6 +157,13 @@ def _integrals(
     sums = powers(np.maximum(gap, 0.0), p).sum((1, 2)) * weight
     equal = (np.diff(np.sort(np.asarray(coarse), axis=1), axis=1) == 0).any(1)
     return float(sums[~equal].sum()) * SUMMED, float(sums[equal].sum()) * SUMMED, np.asarray(reach)
+
+
+def _numbers(cells: Ints, count: int) -> Any:
+    """Rows as numbers to the base `count`, exactly."""
+    n = cells.shape[1]
+    powers_of = np.array([count**k for k in reversed(range(n))], dtype=np.int64 if count**n < 2**62 else object)
+    return cells.astype(powers_of.dtype) @ powers_of
 
 
 def _zero(f: Target, network: Network, s: int, p: float, volume: float) -> float:

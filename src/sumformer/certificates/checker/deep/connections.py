@@ -11,11 +11,12 @@ from sumformer.certificates.checker.verification import Unproved
 
 Relation = NDArray[np.bool_]
 _MASK = (1 << 32) - 1
+MOST = 2**31  # an argument that torch takes, whatever is added to it
 
 
 def connections(pattern: Any, step: Any, n: int) -> Relation:
     """[k, j] = j ∈ A_k of step `step` mod p."""
-    if not isinstance(step, int) or isinstance(step, bool) or step < 0:
+    if not isinstance(step, int) or isinstance(step, bool) or not 0 <= step < MOST:
         raise ValueError("expected a step")
     every = steps(pattern, n)
     return every[step % len(every)]
@@ -26,8 +27,8 @@ def steps(pattern: Any, n: int) -> list[Relation]:
     if not isinstance(pattern, dict):
         raise ValueError("expected a pattern")
     numbers = {key: value for key, value in pattern.items() if key != "type"}
-    if not all(isinstance(v, int) and not isinstance(v, bool) and v >= 0 for v in numbers.values()):
-        raise ValueError("expected integers ≥ 0 as a pattern's arguments")
+    if not all(isinstance(v, int) and not isinstance(v, bool) and 0 <= v < MOST for v in numbers.values()):
+        raise ValueError(f"expected integers from 0 to {MOST - 1} as a pattern's arguments")
     return _steps(pattern.get("type"), numbers, n)
 
 

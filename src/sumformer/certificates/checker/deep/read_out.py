@@ -51,10 +51,17 @@ def _after_attention(size: Floats, layer: Attention) -> Floats:
 def _after_stack(size: Floats, stack: Stack) -> Floats:
     for l in range(len(stack.W1)):  # noqa: E741
         w1, b1, w2 = stack.W1[l], stack.b1[l], stack.W2[l]
-        reach = np.abs(w1) @ size + np.abs(b1)
+        reach = _bounded(np.abs(w1) @ size + np.abs(b1))
         noise = 32 * U * (np.abs(w2) @ reach)
         size = size + np.minimum(np.abs(w2) @ reach, _profile(w1, b1, w2, size)) + noise
     return np.asarray(size * (1 + 1e-9))
+
+
+def _bounded(reach: Floats) -> Floats:
+    """Of every unit, also of one that writes nothing: 0 · ∞ is no number."""
+    if not bool((reach < HUGE).all()):
+        raise Unproved("a unit may overflow")
+    return reach
 
 
 def _profile(w1: Floats, b1: Floats, w2: Floats, size: Floats) -> Floats:
@@ -75,6 +82,7 @@ def _cut(size: Floats, stack: Stack) -> tuple[Floats, Floats]:
     low, high = -size, size.copy()
     for l in range(len(stack.W1)):  # noqa: E741
         i, a, b = _ends(stack, l)
+        _bounded(np.abs(stack.W1[l]) @ np.maximum(np.abs(low), np.abs(high)) + np.abs(stack.b1[l]))
         slack = 8 * U * (max(abs(low[i]), abs(high[i])) + abs(a) + abs(b))
         low[i], high[i] = a - slack, b + slack
     return low, high

@@ -46,12 +46,12 @@ def simulate(network: Network, start: Floats, skip: int) -> State:
         else:
             for l in range(len(layer.W1)):  # noqa: E741
                 step(state, layer, l)
-    state.give_up((state.radius > 0).any((1, 2)))
+    state.give_up(~(state.radius == 0).all((1, 2)))
     return state
 
 
 def attend(state: State, layer: Attention) -> None:
-    state.give_up((state.radius > 0).any((1, 2)))
+    state.give_up(~(state.radius == 0).all((1, 2)))
     (q, eq, _), (k, ek, _), (v, ev, _) = (
         affine(state.z, w, b) for w, b in ((layer.WQ, layer.bQ), (layer.WK, None), (layer.WV, None))
     )

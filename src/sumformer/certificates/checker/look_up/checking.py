@@ -51,6 +51,7 @@ from sumformer.targets.target import Target
 U = 2.0**-53
 GOAL = 1.02  # of the recorded constant
 MOST_ENTRIES = 2**20
+HUGE = 1e300
 Parts = tuple[float, float, float]
 
 
@@ -78,6 +79,7 @@ def _prove(c: Certificate, f: Target, net: Network) -> tuple[Parts, list[str]]:
     head = read_head(net, f.tokens)
     if net.tensors.keys() != net.tensor_names | head.tensors:
         raise Unproved("weights: some belong to no part of the network, or are missing")
+    _all_finite(net, f, head.mixed)
     cells = read_cells(grid, f.box)
     own, others = _choices(len(cells.q), n)
     scale = float(code.shared_reads()[0])
@@ -99,6 +101,21 @@ def _prove(c: Certificate, f: Target, net: Network) -> tuple[Parts, list[str]]:
     if not off <= number(c, "sup_off_ramps") <= c.epsilon:
         failures.append(f"constants: sup_off_ramps should be at least {off:.6g}, and at most ε")
     return _compared(c, _in_d_p(number(c, "p"), f, (modulus, gap), _reach(table, off), cells), failures)
+
+
+def _all_finite(net: Network, f: Target, mixed: float) -> None:
+    """No number of the stream overflows, also where nothing reads it: 0 · ∞ is no number."""
+    size = max(1.0, *(float(abs(end)) for end in (*f.box.lower, *f.box.upper)))
+    for step, layers in enumerate(net.stairs):
+        if step == 2:  # behind the attention
+            size *= max(1.0, mixed)
+        for layer in layers:
+            reads = np.bincount(layer.rows_1, np.abs(layer.values_1), len(layer.b_1))
+            reach = reads * size + np.abs(layer.b_1)
+            wrote = np.bincount(layer.rows_2, np.abs(layer.values_2) * reach[layer.columns_2], len(layer.b_2))
+            size += float((wrote + np.abs(layer.b_2)).max(initial=0.0))
+            if not (size < HUGE and bool((reach < HUGE).all())):
+                raise Unproved("a number of the stream may overflow")
 
 
 def _rounding(size: float, stair: Staircase) -> float:

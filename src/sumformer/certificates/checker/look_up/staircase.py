@@ -81,6 +81,8 @@ def staircase(layers: tuple[Layer, ...], sources: list[int], outputs: list[int],
     used, workspace = np.flatnonzero((wrote != 0).any(1)), frozenset[int]()
     if len(layers) == 2:
         unit, workspace = _workspace(first, last, used, named)
+        if len(workspace) != len(set(unit.tolist())):
+            raise Unproved("a workspace coordinate is written that no ramp reads")
     else:
         unit = used
     w = wrote[used]

@@ -39,7 +39,10 @@ def rounding(net: Polynomial, weights: Floats, size: float) -> float:
     underflow = 2 * a.tiny * (float(mass.sum(axis=0).max(initial=0.0)) + len(net.terms))
     total = float((mass * each[:, None]).sum(axis=0).max(initial=0.0)) * (1 + 1e-9) + underflow
     largest = float((mass * grown[:, None]).sum(axis=0).max(initial=0.0))
-    if not (math.isfinite(total) and 4 * largest < a.huge):
+    highest = max(
+        float((np.array(sizes) + np.array(errors)).max()), float(grown.max(initial=0.0))
+    )  # whatever the weight
+    if not (math.isfinite(total) and 4 * max(largest, highest) < a.huge):
         return math.inf
     if a.output is not None:
         u, tiny, huge = a.output
