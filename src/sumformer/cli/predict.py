@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -12,7 +12,7 @@ from sumformer.cli import learning
 from sumformer.cli.output import Json, command, console, print_json
 from sumformer.errors import InputError
 from sumformer.learn.fitted import load_fitted
-from sumformer.learn.reading import read
+from sumformer.learn.reading import Reading, read
 from sumformer.learn.sampling import Sampling
 from sumformer.learn.sets import Columns
 from sumformer.learn.table import TABLES
@@ -54,7 +54,7 @@ def predict(
     fitted = load_fitted(folder)
     trained = fitted.columns if Path(data).suffix in TABLES else None
     asked = learning.reading(None, None, set_column or "set", features, targets, Sampling(sets, tokens, dim, box))
-    inputs = read(data, replace(asked, **_as_trained(trained, set_column, asked.features)), targets=False)
+    inputs = read(data, _as_trained(trained, set_column, asked), targets=False)
     names = () if inputs.columns is None else column_names(fitted.task, asked.targets, trained, inputs.columns)
     y, p = fitted.predict(inputs), fitted.probabilities(inputs) if probabilities else None
     write_predictions(out, y, inputs, data, fitted.task, names, p)
@@ -64,15 +64,13 @@ def predict(
         console.print(f"{len(inputs)} sets, y of shape {tuple(y.shape)}, written to {out}", markup=False)
 
 
-def _as_trained(trained: Columns | None, set_column: str | None, features: tuple[str, ...]) -> dict[str, Any]:
+def _as_trained(trained: Columns | None, set_column: str | None, asked: Reading) -> Reading:
     """The columns that were trained on, unless others are named; the same in another order are a mistake."""
+    how = replace(asked, targets=())  # those are written, not read
     if trained is None:
-        return {"targets": ()}
-    if features and features != trained.features and sorted(features) == sorted(trained.features):
+        return how
+    features = asked.features or trained.features
+    if features != trained.features and sorted(features) == sorted(trained.features):
         order = ", ".join(trained.features)
         raise InputError(f"--features: the network was trained on {order}, in this order; leave the option out")
-    return {
-        "set_column": set_column or trained.set,
-        "features": features or trained.features,
-        "targets": (),
-    }
+    return replace(how, set_column=set_column or trained.set, features=features)

@@ -51,7 +51,9 @@ def _named(path: Path, table: Any, asked: Columns, with_targets: bool) -> Column
     missing = [name for name in (asked.set, *x_names, *y_names) if name not in names]
     if missing or not x_names:
         wanted = f"missing {', '.join(missing)}" if missing else "no feature columns x, x0, x1, …"
-        raise FileFormatError(path, f"{wanted}; the columns are {', '.join(names)}; name them if they are others")
+        raise FileFormatError(
+            path, f"{wanted}; the columns are {', '.join(names)}; --set-column, --features and --targets name others"
+        )
     used = [asked.set, *x_names, *y_names]
     twice = [name for name in used if used.count(name) > 1]
     if twice:

@@ -20,6 +20,7 @@ import numpy as np
 
 from sumformer.certificates.certificate import Certificate
 from sumformer.certificates.checker.compiled.head import read_head
+from sumformer.certificates.checker.compiled.stream import HUGE
 from sumformer.certificates.checker.files import read_certificate, read_weights
 from sumformer.certificates.checker.grid.modulus import Modulus
 from sumformer.certificates.checker.integral_norm import SUMMED, powers, root, volume_above
@@ -51,7 +52,6 @@ from sumformer.targets.target import Target
 U = 2.0**-53
 GOAL = 1.02  # of the recorded constant
 MOST_ENTRIES = 2**20
-HUGE = 1e300
 Parts = tuple[float, float, float]
 
 
