@@ -22,6 +22,7 @@ OF_A_SUMFORMER = (
     "matrix products and sums are computed in IEEE arithmetic of the stated precision, in any order (TF32 off)",
     f"{IN_THE_BOX}; weights, where given, are whole numbers (how often a token counts)",
 )
+OWN_TOKEN = "every token whose result is asked for is itself among the tokens summed"  # named where the proof uses it
 OF_A_COMPILED_NETWORK = (
     "matrix products and sums are computed in IEEE float64 arithmetic, in any order (TF32 off)",
     "exp(0) = 1 and √k are correctly rounded; no other elementary function is evaluated",

@@ -25,7 +25,12 @@ Expression = Annotated[
         help='A polynomial target, as "sum_others((x-y)**4)"; none: Gaussian attention.', show_default=False
     ),
 ]
-Count = Annotated[int, typer.Option("--tokens", "-n", help="How many tokens the polynomial is asked for.")]
+Count = Annotated[
+    str | None,
+    typer.Option(
+        "--tokens", "-n", help="How many: of EXPRESSION 4, 5, …; of the attention any, ..1000 or 8. [default: 4, any]"
+    ),
+]
 Flat = Annotated[bool, typer.Option("--flat", help="x holds all n tokens one after another: x[1]*x[2] + x[0].")]
 Markdown = Annotated[bool, typer.Option("--markdown", help="Print a table for the README.")]
 
@@ -36,6 +41,7 @@ def rows(
     dims: tuple[int, ...],
     sharpness: tuple[int, ...],
     epsilons: tuple[float, ...],
+    tokens: str = "any",
     tell: Callable[[str], object] = len,
 ) -> list[dict[str, Any]]:
     """Gaussian attention exp(−s‖x−y‖²): the latent dimension of the certified network, or why there is none."""
@@ -48,7 +54,7 @@ def rows(
             for epsilon in epsilons:
                 tell(f"row {len(out) + 1} of {count}: d = {d}, s = {s}, ε = {epsilon:g} …")
                 try:
-                    built = construct(f"sum({weight}*y)/sum({weight})", epsilon, d=d)
+                    built = construct(f"sum({weight}*y)/sum({weight})", epsilon, d=d, n=tokens)
                     row[f"{epsilon:g}"] = built.certificate.latent_dimension
                 except RefusedError as refusal:
                     row[f"{epsilon:g}"] = f"refused: {str(refusal).splitlines()[0]}"
@@ -59,7 +65,7 @@ def rows(
 @command
 def dimensions(
     expression: Expression = None,
-    tokens: Count = 4,
+    tokens: Count = None,
     dim: Dim = 1,
     flat: Flat = False,
     markdown: Markdown = False,
@@ -69,8 +75,11 @@ def dimensions(
     if expression is None and flat:
         raise InputError("--flat is about an EXPRESSION: dimensions 'x[0]*x[1]' --flat --tokens 2")
     if expression is not None:
+        if tokens is not None and not (tokens.isascii() and tokens.isdigit()):
+            raise InputError(f"--tokens: expected a number of tokens for EXPRESSION, as 4, got {tokens}")
+        count = int(tokens or 4)
         with messages.status("decomposing …"):
-            choices = latent_choices(expression, tokens, dim, flat)
+            choices = latent_choices(expression, count, dim, flat)
         heads = [
             "choice",
             "|β| ≤",
@@ -83,11 +92,11 @@ def dimensions(
         ]
         _show(choices, list(choices[0])[: len(heads)], heads, markdown, as_json)
         if not (markdown or as_json) and any(choice["sigma"] for choice in choices):
-            _write_out(choices, tokens)
+            _write_out(choices, count)
         return
     epsilons = (1e-2, 1e-3, 1e-6)
     with messages.status("constructing …") as status:
-        table_rows = rows((1, 2, 3, 4), (1, 4, 16, 64), epsilons, status.update)
+        table_rows = rows((1, 2, 3, 4), (1, 4, 16, 64), epsilons, tokens or "any", status.update)
     names = ["dim", "sharpness", *(f"{e:g}" for e in epsilons)]
     heads = ["d", "s in exp(−s‖x−y‖²)", *(f"d' at ε = {e:g}" for e in epsilons)]
     _show(table_rows, names, heads, markdown, as_json)

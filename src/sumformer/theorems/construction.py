@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from sumformer.certificates.certificate import CERTIFICATE_FILE, Certificate, sha256
+from sumformer.certificates.certificate import CERTIFICATE_FILE, OWN_TOKEN, Certificate, sha256
 from sumformer.errors import FileFormatError, InputError, RefusedError, ShapeError
 from sumformer.nn.inputs import check_tokens, keep_from_attention_mask, zero_padding
 from sumformer.nn.patterns.pattern import Pattern
@@ -71,6 +71,8 @@ class Construction:
         self._check_count(points, weights, attention_mask)
         if sources is not None or weights is not None:
             self._refuse_others()
+        if OWN_TOKEN in self.certificate.assumptions:
+            self._refuse_strangers(sources, weights, attention_mask)
         with torch.autocast(X.device.type, enabled=False):  # in the stated arithmetic, not in half of it
             if sources is None and weights is None:
                 out: Tensor = self.network(X, attention_mask=attention_mask)
@@ -159,6 +161,17 @@ class Construction:
             raise InputError("this network takes the own token out of the sum: queries must be the sources")
         if isinstance(f, Target) and any(r.kind.endswith("others") for r in reductions(f.expression)):
             raise InputError("sum_others and mean_others leave out the own token: queries must be the sources")
+
+    def _refuse_strangers(self, sources: Tensor | None, weights: Tensor | None, attention_mask: Tensor | None) -> None:
+        """Queries that are not among the tokens summed, where the certificate is of those that are."""
+        absent = torch.zeros(1) if weights is None else weights < 1
+        if weights is not None and attention_mask is not None:
+            absent = absent & (attention_mask != 0)
+        if sources is not None or bool(absent.any()):
+            raise InputError(
+                "this construction is certified for queries that are among the sources, as its sums are bounded from "
+                "below by their own term: take the sources as X, weights ≥ 1; network.apply answers without a proof"
+            )
 
     def save(self, directory: str | Path) -> None:
         """Write config.json, model.safetensors and certificate.json, in place of a construction that is there.

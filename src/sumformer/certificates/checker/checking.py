@@ -14,7 +14,7 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-from sumformer.certificates.certificate import Certificate
+from sumformer.certificates.certificate import OWN_TOKEN, Certificate
 from sumformer.certificates.checker.arithmetic import Arithmetic
 from sumformer.certificates.checker.axes import kernel_failures, most_axes
 from sumformer.certificates.checker.bound import bound
@@ -87,7 +87,8 @@ def _prove(
         failures += constant_failures(g, kernel, recorded, errors[-1])
     parts: Parts = (math.inf, math.inf, math.inf)
     for budget in BUDGETS:
-        setting = Setting(net, f.tokens, weights, Cells(net, cells_per_axis(budget, most_axes(net))))
+        cells = Cells(net, cells_per_axis(budget, most_axes(net)))
+        setting = Setting(net, f.tokens, weights, cells, own_token=OWN_TOKEN in c.assumptions)
         try:
             parts = _parts(setting, errors)
         except Unproved:

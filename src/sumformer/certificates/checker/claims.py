@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sumformer.certificates.certificate import CERTIFICATE_FILE, OF_A_SUMFORMER, Certificate
+from sumformer.certificates.certificate import CERTIFICATE_FILE, OF_A_SUMFORMER, OWN_TOKEN, Certificate
 from sumformer.certificates.checker.ellipse import remainder
 from sumformer.certificates.checker.interval import Floats
 from sumformer.certificates.checker.json_values import MAX_DEGREE, has_keys, is_integer, number
@@ -42,7 +42,7 @@ def field_failures(c: Certificate, f: Target, net: Network) -> list[str]:
         got = f"the certificate says {c.latent_dimension}, the network has {net.latent_dimension}"
         out.append(f"latent_dimension: {got}")
     out += key_failures(c.constants, {"kernels"}, {"positions", "written"} if "positions" in c.constants else ())
-    return out + assumption_failures(c, *OF_A_SUMFORMER)
+    return out + assumption_failures(c, *OF_A_SUMFORMER, *([OWN_TOKEN] if OWN_TOKEN in c.assumptions else []))
 
 
 def weight_failures(tensors: dict[str, NDArray[Any]], net: Network) -> list[str]:

@@ -28,12 +28,13 @@ MAX_FEATURES = 2**24
 
 @dataclass(frozen=True)
 class Setting:
-    """Everything a pass does not change."""
+    """Everything a pass does not change; `own_token`: x is known to be among the tokens summed."""
 
     net: Network
     tokens: Tokens
     weights: tuple[Floats, ...]
     cells: Cells
+    own_token: bool = False
 
     @cached_property
     def x(self) -> list[Interval]:

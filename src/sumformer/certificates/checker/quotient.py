@@ -4,6 +4,8 @@ With K̃ = K(1 + δ), |δ| ≤ η < 1, b > 0 and K > 0, f = E[g] for weights ∝
 S − f = E[δ(g − f)]/E[1 + δ], so |S − f| ≤ η/(1 − η) · E|g − f| ≤ η/(1 − η) · diam_y(g)/2: a value that lies between two
 numbers deviates from its mean by at most half their distance, on average. Errors of the sums are taken relative to
 Σ b, which cancels with the denominator's own Σ b K̃ ≥ K_min (1 − η) Σ b.
+Where x is among the tokens summed, Σ b K ≥ κ Σ b (`own_token`) takes the place of K_min: with e ≥ sup |K̃ − K| < κ/2,
+Σ b K̃ ≥ (κ − e) Σ b, and |S − f| ≤ Σ b e |g − f|/Σ b K̃ ≤ e/(κ − e) · diam_y(g), as f lies between values of g.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ from sumformer.certificates.checker.canonical import CanonicalForms, Form
 from sumformer.certificates.checker.features import norm_of, width_of
 from sumformer.certificates.checker.interval import Floats, Interval
 from sumformer.certificates.checker.network import Term
+from sumformer.certificates.checker.own_token import least_share
 from sumformer.certificates.checker.proof import Pass
 from sumformer.certificates.checker.tracked import Tracked
 from sumformer.certificates.checker.tree_values import Leaf, components
@@ -51,17 +54,15 @@ def shared(numerator: tuple[Term, ...], denominator: tuple[Term, ...], kinds: tu
 
 
 def quotient(p: Pass, q: Shared, leaf: Leaf[Tracked]) -> Tracked | None:
-    """Value and error of the quotient, or None where b or K may vanish or η is not below 1/2."""
+    """Value and error of the quotient, or None where b or Σ b K may vanish or its relative error is not below 1/2."""
     below = q.denominator
     channel = p.channels[below.channel]
     b_least, b_most = float(channel.value.mignitude.min()), float(channel.value.magnitude.max())
-    kernels = [p.setting.kernels[g] for g in p.setting.net.products[below.product].kernels]
     one_sign = bool((channel.value.lo > 0).all() or (channel.value.hi < 0).all())
-    if not one_sign or not all(bool((k.lo > 0).all()) for k in kernels):
+    known = _mean_and_deviation(p, q, b_most) if one_sign else None
+    if known is None:
         return None
-    least, eta = _least_and_eta(p, below.product)
-    if not bool((eta < 0.5).all()):
-        return None
+    kernel, deviation = known
     own = [_own(p, term, leaf) for term in q.numerator]
     under = _own(p, below, leaf)
     ratios = [_ratio(p, t, o, below, under) for t, o in zip(q.numerator, own, strict=True)]
@@ -69,17 +70,17 @@ def quotient(p: Pass, q: Shared, leaf: Leaf[Tracked]) -> Tracked | None:
         return None
     g, spread = (_weighted(p, q, ratios, constant) for constant in (True, False))
     diameter = np.nextafter(spread.hi - spread.lo, np.inf)
-    error = eta / (1 - eta) * diameter / 2
+    error = deviation * diameter
     if not p.arithmetic.u:
         return Tracked(g, error)
-    return _with_rounding(p, q, _Sizes(b_least, b_most, least * (1 - eta), own, under, ratios), g, error)
+    return _with_rounding(p, q, _Sizes(b_least, b_most, kernel, own, under, ratios), g, error)
 
 
 @dataclass(frozen=True)
 class _Sizes:
     b_least: float
     b_most: float
-    kernel: Floats  # a lower bound of K̃ on the cells of x
+    kernel: Floats  # a lower bound of Σ b K̃/Σ b on the cells of x
     own: list[Tracked]
     under: Tracked
     ratios: list[Interval]
@@ -127,6 +128,24 @@ def _with_rounding(p: Pass, q: Shared, s: _Sizes, g: Interval, error: Floats) ->
     if not bool((kappa < 0.5).all()):
         raise Unproved("rounding: the denominator of a quotient is lost in rounding")
     return p.ops.rounded(g, error + (above + g.magnitude * kappa) / (1 - kappa))
+
+
+def _mean_and_deviation(p: Pass, q: Shared, b_most: float) -> tuple[Floats, Floats] | None:
+    """A lower bound of Σ b K̃/Σ b and a bound of |S − f|/diam_y(g) on the cells of x: by K_min, or by the own token."""
+    term, found = q.denominator, []
+    kernels = [p.setting.kernels[g] for g in p.setting.net.products[term.product].kernels]
+    if all(bool((k.lo > 0).all()) for k in kernels):
+        least, eta = _least_and_eta(p, term.product)
+        if bool((eta < 0.5).all()):
+            found.append((least * (1 - eta), eta / (1 - eta) / 2))
+    if p.setting.own_token and q.kind in ("mean", "sum") and all(bool((k.lo >= 0).all()) for k in kernels):
+        kappa, error = least_share(p, term, b_most), p.setting.cells.max_over_y(p.kernel_error(term.product))
+        if bool((error < 0.5 * kappa).all()):
+            found.append((kappa - error, error / (kappa - error)))
+    if not found:
+        return None
+    means, deviations = zip(*found, strict=True)
+    return np.maximum(means[0], means[-1]), np.minimum(deviations[0], deviations[-1])
 
 
 def _least_and_eta(p: Pass, product: int) -> tuple[Floats, Floats]:

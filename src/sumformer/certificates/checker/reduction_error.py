@@ -13,6 +13,7 @@ import numpy as np
 from sumformer.certificates.checker.features import norm_of
 from sumformer.certificates.checker.interval import Floats, Interval
 from sumformer.certificates.checker.network import Reduction, Term
+from sumformer.certificates.checker.own_token import at_own, mean_with_own, sum_with_own
 from sumformer.certificates.checker.proof import Pass
 from sumformer.certificates.checker.tracked import Tracked
 from sumformer.certificates.checker.tree_values import Leaf, components
@@ -42,12 +43,27 @@ def reduce_all(p: Pass, reduction: Reduction, leaf: Leaf[Tracked]) -> list[Track
         values = leaf(part) if isinstance(part, Reduce) else None
         return None if values is None else [v.value for v in values]
 
-    bodies = components(reduction.node.body, p.ops.exact, body_leaf)
-    means = [p.setting.cells.over_y(body) for body in bodies]
+    kind, tokens = reduction.node.kind, p.setting.tokens
+    ranges = [p.setting.cells.over_y(body) for body in components(reduction.node.body, p.ops.exact, body_leaf)]
+    if p.setting.own_token and kind in ("mean", "sum"):
+        own = at_own(reduction.node.body, p.setting, body_leaf)
+        with_own = mean_with_own if kind == "mean" else sum_with_own
+        ranges = [with_own(r, p.setting.cells.full(o), tokens) for r, o in zip(ranges, own, strict=True)]
+    else:
+        ranges = [_over_tokens(p, kind, r) for r in ranges]
     return [
-        _finish(p, reduction.node.kind, mean, terms, [_parts(p, term, leaf) for term in terms])
-        for mean, terms in zip(means, reduction.components, strict=True)
+        _finish(p, kind, value, terms, [_parts(p, term, leaf) for term in terms])
+        for value, terms in zip(ranges, reduction.components, strict=True)
     ]
+
+
+def _over_tokens(p: Pass, kind: str, mean: Interval) -> Interval:
+    """From where a mean lies to where the reduction does; numbers of tokens are exact, up to 2^30."""
+    if kind.startswith("mean"):
+        return mean
+    left_out = 1 if kind.endswith("_others") else 0
+    low, high = (float(n - left_out) for n in (p.setting.tokens.minimum, p.setting.tokens.maximum))
+    return p.ops.exact.mul(Interval(np.asarray(low), np.asarray(high)), mean)
 
 
 def _parts(p: Pass, term: Term, leaf: Leaf[Tracked]) -> TermParts:
@@ -79,7 +95,7 @@ def approximation(p: Pass, terms: tuple[Term, ...], parts: list[TermParts]) -> F
     return out
 
 
-def _finish(p: Pass, kind: str, mean: Interval, terms: tuple[Term, ...], parts: list[TermParts]) -> Tracked:
+def _finish(p: Pass, kind: str, value: Interval, terms: tuple[Term, ...], parts: list[TermParts]) -> Tracked:
     """mean | n·mean | n·mean − own | (n·mean − own)/(n − 1), all per n or n − 1 first, then times it.
 
     For …_others, Σ over the others of the approximation is (n − 1) times it, while rounding is that of n·V and of the
@@ -101,10 +117,7 @@ def _finish(p: Pass, kind: str, mean: Interval, terms: tuple[Term, ...], parts: 
     error = error + (a.gamma(len(parts) + 2 + counting) * moved + (2 * len(parts) + 4) * a.tiny if a.u else 0.0)
     error = np.where(np.isnan(error) | ~(8 * moved * tokens.maximum < a.huge), np.inf, error)
     if kind == "mean":
-        return Tracked(mean, error)
+        return Tracked(value, error)
     if kind == "mean_others":
-        return p.ops.rounded(mean, error, 2 + 4 * counting)  # n − 1 is then rounded too, and off by nu ≤ 2(n − 1)u
-    low, high = (tokens.minimum - 1, tokens.maximum - 1) if others else (tokens.minimum, tokens.maximum)
-    counts = Interval(np.asarray(float(low)), np.asarray(float(high)))  # up to 2^30, exactly
-    value = p.ops.exact.mul(counts, mean)
-    return p.ops.rounded(value, high * error, 2 + counting)
+        return p.ops.rounded(value, error, 2 + 4 * counting)  # n − 1 is then rounded too, and off by nu ≤ 2(n − 1)u
+    return p.ops.rounded(value, (tokens.maximum - (1 if others else 0)) * error, 2 + counting)

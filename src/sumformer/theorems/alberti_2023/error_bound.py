@@ -30,7 +30,7 @@ from sumformer.theorems.alberti_2023.term_sizes import TermSizes
 
 
 class ErrorBound:
-    """The bound for one plan, one arithmetic, one set of token counts."""
+    """The bound for one plan, one arithmetic, one set of token counts; `own_token` as `ranges` were made."""
 
     def __init__(
         self,
@@ -40,8 +40,10 @@ class ErrorBound:
         cells: Cells,
         switches: Switches,
         ranges: Mapping[Reduce, Interval],
+        own_token: bool = False,
     ) -> None:
         self.plan, self.arithmetic, self.tokens, self.cells = plan, arithmetic, tokens, cells
+        self.own_among = tokens.maximum if own_token else None
         self.ranges = ranges
         self.u = arithmetic.u if switches.rounding else 0.0
         self.u_out = arithmetic.u_out if switches.rounding else 0.0
@@ -56,7 +58,7 @@ class ErrorBound:
         for reduction, parts in self.sums.items():
             self.values[reduction] = self._reduction(parts)
         expression = self.plan.decomposition.expression
-        quotients = Quotients(self.sums, self.sizes, self.plan.decomposition.expander)
+        quotients = Quotients(self.sums, self.sizes, self.plan.decomposition.expander, self.own_among)
         known: dict[Node, Tracked] = {}
         for part in postorder(expression):
             if isinstance(part, Binary) and part.op == "/":

@@ -39,7 +39,9 @@ class KernelErrors:
         return (grown + self._left_out(term)) * INFLATE
 
     def relative(self, term: Term) -> float:
-        """η = sup |K̃ − K| / K for K > 0."""
+        """η = sup |K̃ − K| / K for K > 0; ∞ where K may be 0."""
+        if not self.minimum(term) > 0:
+            return float("inf")
         parts = sum(self._single(k) / self.plan.kernels[k].range[0] for k in term.kernels)
         if not parts < 1.0:
             return float("inf")
@@ -53,6 +55,10 @@ class KernelErrors:
         """inf K, where every factor is positive; 0 where one is not."""
         lowest = [self.plan.kernels[k].range[0] for k in term.kernels]
         return prod(lowest) / INFLATE if all(low > 0 for low in lowest) else 0.0
+
+    def nonnegative(self, term: Term) -> bool:
+        """Every factor is."""
+        return all(self.plan.kernels[k].range[0] >= 0 for k in term.kernels)
 
     def mass(self, term: Term) -> float:
         """Π_g Σ|A_g|, which bounds |K̃| and carries every rounding."""

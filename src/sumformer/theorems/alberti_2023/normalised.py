@@ -4,6 +4,9 @@ With weights w_j = b K > 0 and K̃ = K(1 + δ_j), |δ_j| ≤ η:
   S − f = Σ w_j δ_j (g_j − f) / Σ w_j (1 + δ_j),   |S − f| ≤ η/(1−η) · diam_y(g)/2,
 because f is the w-mean of g and a mean absolute deviation is at most half the diameter. Rounding is counted relative to
 the denominator, which is at least |a| · mean(b) · K_min (1 − η).
+Where the own token is among those summed, Σ b K ≥ κ Σ b with κ of `own_token.py`, and with e = sup |K̃ − K|
+  |S − f| ≤ Σ b e |g_j − f| / Σ b K̃ ≤ e/(κ − e) · diam_y(g),   Σ b K̃ ≥ (κ − e) Σ b:
+for a kernel that falls to nearly 0 far away, κ is of the order of 1/n where K_min is not worth dividing by.
 """
 
 from __future__ import annotations
@@ -20,6 +23,7 @@ from sumformer.algebra.tracked import INFLATE, Tracked
 from sumformer.targets import Binary, Reduce
 from sumformer.theorems.alberti_2023.decomposition import ReducedSum, Term
 from sumformer.theorems.alberti_2023.expansion import Expander
+from sumformer.theorems.alberti_2023.own_token import least_share
 from sumformer.theorems.alberti_2023.term_sizes import TermSizes
 
 
@@ -34,12 +38,12 @@ class _Channel:
 
 @dataclass(frozen=True)
 class _Denominator:
-    """a(x) · c · mean b K: its term, the least |a|, 1/(c K_min (1−η)), η, and its own relative rounding."""
+    """a(x) · c · mean b K: its term, the least |a|, c mean(b)/that at most, |S − f|/diam(g), its relative rounding."""
 
     term: Term
     least_own: FloatArray
     share: float
-    eta: float
+    deviation: float
     channel: _Channel
     rounding: FloatArray
 
@@ -50,11 +54,15 @@ class _Denominator:
 
 @dataclass(frozen=True)
 class Quotients:
-    """Recognises normalised kernels among the quotients of a target and bounds them."""
+    """Recognises normalised kernels among the quotients of a target and bounds them.
+
+    `own_among` is the largest number of tokens, where the own one is known to be among them.
+    """
 
     sums: Mapping[Reduce, ReducedSum]
     sizes: TermSizes
     expander: Expander
+    own_among: int | None = None
 
     def bound(self, node: Binary) -> Tracked | None:
         """num/den over one shared kernel; None when the pattern does not fit, and the general rule applies."""
@@ -77,22 +85,36 @@ class Quotients:
 
     def _denominator(self, base: Term, others: bool) -> _Denominator | None:
         b, own = self.sizes.channel(base.channel), self.sizes.own(base.own_node)
-        lowest, least = float(b.range.lo.min()), self.sizes.kernels.minimum(base)
-        if lowest <= 0 or least <= 0 or bool(np.any(own.range.contains(0.0))):
+        lowest, largest = float(b.range.lo.min()), float(b.magnitude.max())
+        if lowest <= 0 or bool(np.any(own.range.contains(0.0))):
             return None
-        eta = self.sizes.kernels.relative(base)
-        if not eta < 0.5:
+        found = self._least_mean(base, largest, None if others else self.own_among)
+        if found is None:
             return None
+        least, deviation = found
         # Leaving out the own token: the rest holds ≥ b_min/(b_min + b_max) of Σ b, and two sums are rounded, not one.
-        spread = 2.0 * (lowest + float(b.magnitude.max())) / lowest if others else 1.0
-        share = spread / (least * (1 - eta) * float(abs(base.polynomial[0][1]))) * INFLATE
+        spread = 2.0 * (lowest + largest) / lowest if others else 1.0
+        share = spread / (least * float(abs(base.polynomial[0][1]))) * INFLATE
         least_own = np.where(own.range.lo > 0, own.range.lo, -own.range.hi)
         error = float((b.error[:, 0] / b.range.lo[:, 0]).max()) * INFLATE
-        channel = _Channel(error, lowest, float(b.magnitude.max()))
+        channel = _Channel(error, lowest, largest)
         rounding = self._term_error(base, Interval(1.0, 1.0), own, least_own, channel, 1) * share
         if not bool(np.all(rounding < 0.5)):
             return None
-        return _Denominator(base, least_own, share, eta, channel, rounding)
+        return _Denominator(base, least_own, share, deviation, channel, rounding)
+
+    def _least_mean(self, base: Term, largest: float, own_among: int | None) -> tuple[float, float] | None:
+        """A lower bound of mean(b K̃)/mean(b), and |S − f|/diam(g): by K_min or by the own token."""
+        kernels, found = self.sizes.kernels, []
+        least, eta = kernels.minimum(base), kernels.relative(base)
+        if least > 0 and eta < 0.5:
+            found.append((least * (1 - eta) / INFLATE, eta / (1 - eta) / 2))
+        if own_among is not None and kernels.nonnegative(base):
+            kappa = least_share(base.kernels, base.channel, least, largest, self.sizes.cells, own_among)
+            error = kernels.absolute(base)
+            if error < 0.5 * kappa:
+                found.append(((kappa - error) / INFLATE, error / (kappa - error) * INFLATE))
+        return (max(f[0] for f in found), min(f[1] for f in found)) if found else None
 
     def _component(self, terms: tuple[Term, ...], den: _Denominator) -> Tracked | None:
         """One coordinate: g over all y, the deviation bound, and both roundings relative to the denominator."""
@@ -107,7 +129,7 @@ class Quotients:
         if not bool(np.all(np.isfinite(num))):
             return None
         value = Interval(g.lo.min(axis=1, keepdims=True), g.hi.max(axis=1, keepdims=True))
-        approximation = den.eta / (1 - den.eta) * (value.hi - value.lo) / 2 * INFLATE
+        approximation = den.deviation * (value.hi - value.lo) * INFLATE
         size = value.abs_upper() + approximation
         rounding = (num + size * den.rounding) / (1 - den.rounding) * INFLATE
         rounding += 2 * self.sizes.ops.u * (size + rounding)

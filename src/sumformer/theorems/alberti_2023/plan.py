@@ -78,8 +78,10 @@ def make_plan(
     scales: Mapping[Node, float],
     tolerance: float,
     dtype: str,
+    product_scales: Mapping[tuple[Node, ...], float] | None = None,
 ) -> Plan:
-    """The smallest shapes at this tolerance (relative to each kernel's scale)."""
+    """The smallest shapes at this tolerance, relative to the scale of each kernel, and of a product (else theirs)."""
+    of_products = product_scales or {}
     kernels = {}
     for node, study in studies.items():
         allowance = tolerance * scales[node]
@@ -91,7 +93,8 @@ def make_plan(
     channels: dict[Node, set[MultiIndex]] = {}
     for term in terms_of(decomposition):
         if term.kernels not in products:
-            allowance = tolerance * prod(scales[k] for k in term.kernels) / 2
+            scale = of_products.get(term.kernels, prod(scales[k] for k in term.kernels))
+            allowance = tolerance * scale / 2
             products[term.kernels] = _product(term.kernels, kernels, d, allowance)
         support = channels.setdefault(term.channel, set())
         for beta in products[term.kernels].support:

@@ -16,13 +16,24 @@ from sumformer.targets import Binary, Node, Power, Reduce, Unary, postorder, red
 from sumformer.targets.domain import Tokens
 from sumformer.targets.evaluate import Environment, evaluate
 from sumformer.theorems.alberti_2023.cells import Cells
+from sumformer.theorems.alberti_2023.own_token import at_own, with_own
 
 
-def reduction_ranges(expression: Node, cells: Cells, tokens: Tokens) -> Mapping[Reduce, Interval]:
-    """The range of every reduction over the x-cells, (cells, width); raises where the expression may be undefined."""
+def reduction_ranges(
+    expression: Node, cells: Cells, tokens: Tokens, own_token: bool = False
+) -> Mapping[Reduce, Interval]:
+    """The range of every reduction over the x-cells, (cells, width); raises where the expression may be undefined.
+
+    With `own_token`, x itself is known to be among the tokens that a sum or mean runs over.
+    """
     found: dict[Reduce, Interval] = {}
     for reduction in reductions(expression):
-        found[reduction] = _over_tokens(reduction.kind, _body_range(reduction, cells, found), tokens)
+        mean = _body_range(reduction, cells, found)
+        if own_token and reduction.kind in ("sum", "mean"):
+            own = at_own(reduction.body, cells, found.__getitem__)
+            found[reduction] = with_own(reduction.kind, mean, own, tokens)
+        else:
+            found[reduction] = _over_tokens(reduction.kind, mean, tokens)
     environment = Environment(x=cells.x, reduce=found.__getitem__)
     if not bool(np.all(evaluate(expression, IntervalOperations(), environment).defined)):
         raise _culprit(expression, environment, cells)
@@ -44,7 +55,7 @@ def _body_range(reduction: Reduce, cells: Cells, known: Mapping[Reduce, Interval
 
 def size(expression: Node, cells: Cells, tokens: Tokens) -> float:
     """A bound of |f|, coordinate by coordinate: what the network that is 0 is off by at most."""
-    found = reduction_ranges(expression, cells, tokens)
+    found = reduction_ranges(expression, cells, tokens, own_token=True)
     environment = Environment(x=cells.x, reduce=found.__getitem__)
     return float(evaluate(expression, IntervalOperations(), environment).abs_upper().max())
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from sumformer.certificates.certificate import ErrorTerm
+from sumformer.certificates.certificate import OF_A_SUMFORMER, OWN_TOKEN, ErrorTerm
 from sumformer.errors import DomainError, RefusedError
 from sumformer.targets import Node, to_source
 from sumformer.targets.target import Target
@@ -13,7 +13,7 @@ from sumformer.theorems.alberti_2023.arithmetic import Arithmetic
 from sumformer.theorems.alberti_2023.build import build
 from sumformer.theorems.alberti_2023.decomposition import decompose
 from sumformer.theorems.alberti_2023.position_tables import tabulated
-from sumformer.theorems.alberti_2023.sums_route import SumsResult, sums_route
+from sumformer.theorems.alberti_2023.sums_route import SumsResult, sums_or_own, sums_route
 from sumformer.theorems.built import ROUNDING_SLACK, SLACK, Built, Estimate
 
 
@@ -41,6 +41,7 @@ def sums(f: Target, epsilon: float, arithmetic: Arithmetic) -> Built:
         terms=_terms(result, epsilon, arithmetic.tiny_out),
         latent_dimension=result.plan.latent_dimension,
         constants=constants if written is f else {**constants, "written": f.source},
+        assumptions=(*OF_A_SUMFORMER, OWN_TOKEN) if result.own_token else OF_A_SUMFORMER,
         target=None if written is f else written,
     )
 
@@ -48,7 +49,7 @@ def sums(f: Target, epsilon: float, arithmetic: Arithmetic) -> Built:
 def _plain_or_tabulated(f: Target, epsilon: float, arithmetic: Arithmetic) -> tuple[SumsResult, Target]:
     """The target as it is; failing that, its factors of the positions i and j as tables, which changes no value."""
     try:
-        return sums_route(f, epsilon, arithmetic), f
+        return sums_or_own(f, epsilon, arithmetic), f
     except (RefusedError, DomainError) as refusal:
         for table in tabulated(f) if f.positioned else ():
             try:
@@ -71,7 +72,7 @@ def sums_estimate(f: Target, epsilon: float, arithmetic: Arithmetic) -> Estimate
     """The plan of the route with its bound, which is what takes its time; no network is built."""
     start = time.perf_counter()
     try:
-        result = sums_route(f, epsilon, arithmetic)
+        result = sums_or_own(f, epsilon, arithmetic)
     except (RefusedError, DomainError) as error:
         return Estimate.refused(error)
     seconds = time.perf_counter() - start
@@ -84,8 +85,9 @@ def _why(result: SumsResult) -> str:
         return "a polynomial written with sums: power sums represent it exactly, only rounding is left"
     if not result.plan.kernels:
         return "made of sums whose terms depend on x or on y alone: nothing is interpolated, only rounding is left"
+    own = "; its sums hold the own token, so queries are the sources" if result.own_token else ""
     mixed = ", ".join(dict.fromkeys(to_source(kernel) for kernel in result.plan.kernels))
-    return f"made of sums; what mixes x and y is analytic and interpolated: {mixed}"
+    return f"made of sums; what mixes x and y is analytic and interpolated: {mixed}{own}"
 
 
 def _terms(result: SumsResult, epsilon: float, tiny: float) -> tuple[ErrorTerm, ...]:

@@ -8,12 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import prod
 
 from sumformer.algebra.interval import Interval
 from sumformer.errors import DomainError, RefusedError
-from sumformer.nn.token_sum import levels
-from sumformer.targets import Binary, Node, Reduce, postorder
+from sumformer.targets import Reduce, reductions
 from sumformer.targets.domain import Tokens
 from sumformer.targets.target import Target
 from sumformer.theorems.alberti_2023.arithmetic import Arithmetic, refuse_overflow
@@ -21,14 +19,16 @@ from sumformer.theorems.alberti_2023.cells import Cells
 from sumformer.theorems.alberti_2023.decomposition import Decomposition, decompose
 from sumformer.theorems.alberti_2023.error_bound import ErrorBound
 from sumformer.theorems.alberti_2023.expansion import Grouping
-from sumformer.theorems.alberti_2023.interpolation import DegreeBudgetError, KernelStudy, Studies
+from sumformer.theorems.alberti_2023.floors import floors_of, refuse_lost_precision, scales_of
+from sumformer.theorems.alberti_2023.interpolation import DegreeBudgetError, Studies
 from sumformer.theorems.alberti_2023.kernel_errors import Switches
 from sumformer.theorems.alberti_2023.plan import Plan, make_plan
-from sumformer.theorems.alberti_2023.ranges import reduction_ranges
+from sumformer.theorems.alberti_2023.ranges import reduction_ranges, size
 
 ACCEPT = 0.9  # of ε: leaves room for a checker whose enclosures are a little wider
 MARGIN = 1.05 / ACCEPT  # times a bound that was proved: an ε that is met
 TRIALS = 10
+FEW_TOKENS = 1000
 
 
 @dataclass(frozen=True)
@@ -46,20 +46,33 @@ class Split:
 
 @dataclass(frozen=True)
 class SumsResult:
-    """A plan whose bound is at most ε."""
+    """A plan whose bound is at most ε; with `own_token`, for queries that are among the sources."""
 
     plan: Plan
     grouping: Grouping
     split: Split
+    own_token: bool = False
 
     @property
     def exact(self) -> bool:
         return self.plan.decomposition.polynomial
 
 
-def sums_route(target: Target, epsilon: float, arithmetic: Arithmetic) -> SumsResult:
-    """The smallest network found whose bound is ≤ ε, or a refusal with what is reachable."""
+def sums_route(
+    target: Target,
+    epsilon: float,
+    arithmetic: Arithmetic,
+    *,
+    own_token: bool = False,
+    studies: Studies | None = None,
+) -> SumsResult:
+    """The smallest network found whose bound is ≤ ε, or a refusal with what is reachable.
+
+    With `own_token` the proof may use that x itself is among the tokens summed (`own_token.py`). `studies` keeps what
+    is found about kernels.
+    """
     refuse_overflow(target.box, arithmetic)
+    studies = studies or Studies(target.box)
     results: list[SumsResult] = []
     refusals: list[RefusedError | DomainError] = []
     seen: list[Decomposition] = []
@@ -69,7 +82,7 @@ def sums_route(target: Target, epsilon: float, arithmetic: Arithmetic) -> SumsRe
             if any(_same(decomposition, other) for other in seen):
                 continue
             seen.append(decomposition)
-            results.append(_search(target, epsilon, arithmetic, decomposition, grouping))
+            results.append(_search(target, epsilon, arithmetic, decomposition, grouping, studies, own_token))
         except (RefusedError, DomainError) as error:
             refusals.append(error)
     if results:
@@ -84,21 +97,45 @@ def _same(a: Decomposition, b: Decomposition) -> bool:
     return [s.components for s in a.sums] == [s.components for s in b.sums]
 
 
+def sums_or_own(target: Target, epsilon: float, arithmetic: Arithmetic) -> SumsResult:
+    """For queries anywhere in the box; where that is refused, for queries among the sources."""
+    studies = Studies(target.box)
+    try:
+        return sums_route(target, epsilon, arithmetic, studies=studies)
+    except (RefusedError, DomainError) as refusal:
+        if target.positioned or not any(r.kind in ("sum", "mean") for r in reductions(target.expression)):
+            raise
+        try:
+            return sums_route(target, epsilon, arithmetic, own_token=True, studies=studies)
+        except DomainError:
+            raise refusal from None
+        except RefusedError as own:
+            known = isinstance(refusal, RefusedError) and refusal.reachable is not None
+            raise (refusal if known and own.reachable is None else own) from None
+
+
 def _search(
-    target: Target, epsilon: float, arithmetic: Arithmetic, decomposition: Decomposition, grouping: Grouping
+    target: Target,
+    epsilon: float,
+    arithmetic: Arithmetic,
+    decomposition: Decomposition,
+    grouping: Grouping,
+    studies: Studies,
+    own_token: bool,
 ) -> SumsResult:
     """Tolerances in turn: the bound is nearly proportional to the tolerance, so a few trials suffice."""
     cells = Cells(target.box)
-    pieces = token_pieces(decomposition, cells, target.tokens)
-    studies = Studies(target.box)
+    pieces = token_pieces(decomposition, cells, target.tokens, own_token)
     kernels = {k: studies.of(k) for k in decomposition.kernels}
-    normalised = _normalised(decomposition)
-    _refuse_lost_precision(normalised, kernels, epsilon, arithmetic, target)
-    scales = _scales(normalised, kernels)
-    tolerance, best, reachable = epsilon, None, float("inf")
+    floors = floors_of(decomposition, kernels, cells, target.tokens, own_token)
+    advice = _advice(arithmetic, target, own_token)
+    refuse_lost_precision(floors, kernels, epsilon, arithmetic, target, advice)
+    scales = scales_of(floors, kernels, own_token)
+    finest = min([scales[k] / max(abs(end) for end in s.range) for k, s in kernels.items() if any(s.range)] or [1.0])
+    tolerance, best, nearest = epsilon, None, Split(float("inf"), 0.0, 0.0)
     for _ in range(TRIALS):
         try:
-            plan = make_plan(decomposition, kernels, scales, tolerance, arithmetic.dtype)
+            plan = make_plan(decomposition, kernels, scales, tolerance, arithmetic.dtype, floors if own_token else None)
         except DegreeBudgetError as refusal:
             if best is not None:
                 break
@@ -111,39 +148,51 @@ def _search(
             if not plan.kernels:
                 raise
             tolerance *= 0.03
+            if tolerance * finest < arithmetic.u:
+                break
             continue
-        reachable = min(reachable, split.total)
+        nearest = min(nearest, split, key=lambda s: s.total)
         room, approximation = ACCEPT * epsilon - split.rounding, split.remainder + split.dropped
         if split.total <= ACCEPT * epsilon:
             if best is None or plan.latent_dimension < best.plan.latent_dimension:
-                best = SumsResult(plan, grouping, split)
+                best = SumsResult(plan, grouping, split, own_token)
             if not plan.kernels or approximation > 0.5 * room:
                 break
             tolerance *= min(0.8 * room / max(approximation, 1e-300), 16.0)
         elif best is not None:
             break
         elif room <= 0 or not plan.kernels:
-            least = max(2.5 * split.rounding, MARGIN * split.total)
+            least = _useful(max(2.5 * nearest.rounding, MARGIN * nearest.total), target, cells)
             raise RefusedError(
                 f"ε = {epsilon:g} is not reachable in {arithmetic.name} arithmetic: rounding alone is "
                 f"{split.rounding:.2g}",
-                [f"reachable here: ε ≈ {least:.2g}", *_advice(arithmetic)],
+                [f"reachable here: ε ≈ {least:.2g}" if least else "no useful ε is reachable", *advice],
                 reachable=least,
             )
         else:
             shrink = 0.8 * room / approximation if approximation < float("inf") else 0.01
             tolerance *= min(max(shrink, 1e-4), 0.7)
     if best is None:
-        met = MARGIN * reachable if reachable < float("inf") else None
+        met = MARGIN * nearest.total if nearest.total < float("inf") else None
         reason = "no finite bound was proved" if met is None else f"reachable here: ε ≈ {met:.2g}"
-        raise RefusedError(f"ε = {epsilon:g} was not reached by the sums route", [reason, *_advice(arithmetic)], met)
+        raise RefusedError(f"ε = {epsilon:g} was not reached by the sums route", [reason, *advice], met)
     return best
 
 
-def _advice(arithmetic: Arithmetic) -> list[str]:
+def _useful(epsilon: float, target: Target, cells: Cells) -> float | None:
+    """An ε that not every network meets, the one that is 0 among them; else None."""
+    return epsilon if epsilon < size(target.expression, cells, target.tokens) else None
+
+
+def _advice(arithmetic: Arithmetic, target: Target, own_token: bool) -> list[str]:
+    out = []
     if arithmetic.name == "float32":
-        return ["dtype='mixed' keeps float32 in and out and computes in float64"]
-    return []
+        out.append("dtype='mixed' keeps float32 in and out and computes in float64")
+    if own_token and target.tokens.maximum > FEW_TOKENS:
+        out.append(
+            f"fewer tokens would help (--tokens ..{FEW_TOKENS}): the own token is then more of what is divided by"
+        )
+    return out
 
 
 @dataclass(frozen=True)
@@ -152,9 +201,12 @@ class TokenPiece:
 
     tokens: Tokens
     ranges: Mapping[Reduce, Interval]
+    own_token: bool = False
 
 
-def token_pieces(decomposition: Decomposition, cells: Cells, tokens: Tokens) -> list[TokenPiece]:
+def token_pieces(
+    decomposition: Decomposition, cells: Cells, tokens: Tokens, own_token: bool = False
+) -> list[TokenPiece]:
     """The token counts in pieces [m, 2m], where the target has true sums: a sum's size and its error grow together."""
     expression = decomposition.expression
     counts = [tokens]
@@ -164,14 +216,16 @@ def token_pieces(decomposition: Decomposition, cells: Cells, tokens: Tokens) -> 
             high = min(2 * low, tokens.maximum)
             counts.append(Tokens(low, high))
             low = high + 1
-    return [TokenPiece(piece, reduction_ranges(expression, cells, piece)) for piece in counts]
+    return [TokenPiece(piece, reduction_ranges(expression, cells, piece, own_token), own_token) for piece in counts]
 
 
 def measure(plan: Plan, arithmetic: Arithmetic, cells: Cells, pieces: Sequence[TokenPiece]) -> Split:
     """The bound and its parts; the parts add up to the bound."""
 
     def bound(switches: Switches) -> float:
-        return max(ErrorBound(plan, arithmetic, p.tokens, cells, switches, p.ranges).total() for p in pieces)
+        return max(
+            ErrorBound(plan, arithmetic, p.tokens, cells, switches, p.ranges, p.own_token).total() for p in pieces
+        )
 
     total = bound(Switches())
     if not plan.kernels:
@@ -180,47 +234,3 @@ def measure(plan: Plan, arithmetic: Arithmetic, cells: Cells, pieces: Sequence[T
     approximation = max(bound(Switches(rounding=False)), remainder)
     total = max(total, approximation)
     return Split(remainder, approximation - remainder, total - approximation)
-
-
-def _normalised(decomposition: Decomposition) -> list[tuple[Node, ...]]:
-    """The kernels of every denominator that is a reduction."""
-    denominators = {
-        part.right
-        for part in postorder(decomposition.expression)
-        if isinstance(part, Binary) and part.op == "/" and isinstance(part.right, Reduce)
-    }
-    parts = [s.components for s in decomposition.sums if s.reduction in denominators]
-    return [term.kernels for components in parts for terms in components for term in terms if term.kernels]
-
-
-def _refuse_lost_precision(
-    normalised: list[tuple[Node, ...]],
-    studies: Mapping[Node, KernelStudy],
-    epsilon: float,
-    arithmetic: Arithmetic,
-    target: Target,
-) -> None:
-    """A kernel normalised by its own sum loses max K / min K of its digits, whatever the degree: known beforehand."""
-    roundings = levels(target.tokens.maximum, arithmetic.group) * arithmetic.group
-    for kernels in normalised:
-        ranges = [studies[k].range for k in kernels]
-        if all(low > 0 for low, _ in ranges):
-            loss = prod(high / low for low, high in ranges) * roundings * arithmetic.u
-            if loss > 2 * epsilon:
-                least = 5 * loss if 5 * loss < 1 else None
-                best = "no useful ε is reachable" if least is None else f"reachable here: ε ≈ {least:.2g} at best"
-                raise RefusedError(
-                    f"ε = {epsilon:g} is not reachable in {arithmetic.name} arithmetic: the kernel falls to "
-                    f"{prod(low / high for low, high in ranges):.1e} of its largest value and is divided by its sum",
-                    [f"{best}; a smaller box or a wider kernel would help", *_advice(arithmetic)],
-                    reachable=least,
-                )
-
-
-def _scales(normalised: list[tuple[Node, ...]], studies: Mapping[Node, KernelStudy]) -> dict[Node, float]:
-    """Errors count relative to the least value of a kernel that is normalised by its own sum, else to its largest."""
-    divided = {kernel for kernels in normalised for kernel in kernels}
-    return {
-        k: s.range[0] if k in divided and s.range[0] > 0 else max(abs(s.range[0]), abs(s.range[1]), 1e-300)
-        for k, s in studies.items()
-    }
