@@ -140,3 +140,32 @@ def test_ranges_with_the_own_term(low, own, high, least, most):
     assert max(sums) <= total.hi
     assert mean.lo <= min(means)
     assert max(means) <= mean.hi
+
+
+def test_weights_that_are_negative_far_away_raise_the_rounding(tmp_path):
+    """K̃ = K − 0.45/n is negative at far tokens: a mean with these weights may leave the range of what it averages."""
+    n, share = 8, 0.45
+    kernel = "exp(-64*(x[0]-y[0])**2)"
+    construct(f"sum(x[0]*(2*y[0]-1)*{kernel})/sum({kernel})", 0.1, d=2, n=f"..{n}", dtype="float32").save(
+        tmp_path / "net"
+    )
+    a, b, big = 1016199 / 2**20, 294999 / 2**20, 2**40
+    bump = f"max(0, 65600 - 2000000000*(abs(x[0] - {a!r}) + abs(x[1] - {b!r})))"  # nothing but near (a, b)
+
+    def own_factor(config):
+        term = dict(config["reductions"][0]["components"][0][0])
+        term["own"] = f"x[0] + ((({bump} + {big}) - {big}) - {bump})"  # x[0], but for rounding near (a, b)
+        term["polynomial"] = [[[1, 0], "1"]]
+        config["reductions"][0]["components"][0] = [term]
+
+    def move(tensors):
+        for coefficients in tensors.values():
+            coefficients[0, 0] -= np.float32(share / n)
+
+    forged = Tampered(tmp_path / "net", tmp_path / "forged").edit("config", own_factor).weights(move)
+    bound, made = check(forged.folder).bound, load(forged.folder)
+    X = torch.zeros(1, n, 2)
+    X[0, 0] = torch.tensor([a, b])
+    error = float((made.network(X).double() - made.target(X.double())).abs().max())
+    assert error > 1.0
+    assert error <= bound

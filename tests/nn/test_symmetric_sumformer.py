@@ -72,7 +72,7 @@ def test_equivariance_padding_and_weights():
 def test_slabs_do_not_change_it(monkeypatch: pytest.MonkeyPatch):
     net, X = network(), tokens()
     whole = net(X)
-    monkeypatch.setattr("sumformer.nn.symmetric_sumformer.SLAB_ELEMENTS", 20)
+    monkeypatch.setattr("sumformer.nn.box_features.SLAB_ELEMENTS", 20)
     torch.testing.assert_close(net(X), whole, rtol=1e-14, atol=1e-14)
 
 

@@ -114,9 +114,10 @@ def violation(result: AttackResult, bound: float) -> tuple[bool, float]:
         from flint import arb, ctx
     except ImportError as error:
         raise MissingDependencyError("python-flint", "the re-evaluation of a witness", "certify") from error
-    if result.worst == inf:
-        return True, inf
     with ctx.workprec(PRECISION):
+        if result.worst == inf:  # N is no number; in float64 f may be none either, where a sum of it overflows
+            defined = all(f.is_finite() for f in result.witness.balls(arb))
+            return defined, inf if defined else 0.0
         gaps = [f - arb(got) for f, got in zip(result.witness.balls(arb), result.witness.got, strict=True)]
         below = [nextafter(float(gap.abs_lower()), -inf) for gap in gaps if gap.is_finite()]
     refined = max([0.0, *below])
@@ -172,11 +173,10 @@ class _Search:
         return self.top[0][0]
 
     def errors(self, points: Tensor, weights: Tensor) -> Tensor:
-        """‖f − N‖_∞ at the own token, (batch,); ∞ where N is not finite, −1 where f itself cannot be evaluated."""
+        """‖f − N‖_∞ at the own token, (batch,); ∞ where N is not finite, −1 where f alone cannot be evaluated."""
         f, N = self.values(self.small(points.shape[1]), points, weights)
-        gap = (f - N).abs().amax(1)
-        gap = torch.where(N.isfinite().all(1), gap, inf)
-        return torch.where(f.isfinite().all(1), gap, -1.0)
+        gap = torch.where(f.isfinite().all(1), (f - N).abs().amax(1), -1.0)
+        return torch.where(N.isfinite().all(1), gap, inf)
 
     def values(self, network: Network, points: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
         outside = points.to(network.outside)

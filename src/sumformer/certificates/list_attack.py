@@ -94,8 +94,8 @@ class ListSearch:
         """‖F(X)_i − N(X)_i‖_∞, (batch, n); ∞ where N is not finite, −1 where F is not."""
         wanted = self.target(X)
         got = self.network(X.to(self.network.outside)).to(X)
-        gap = torch.where(got.isfinite().all(-1), (wanted - got).abs().amax(-1), inf)
-        return torch.where(wanted.isfinite().all(-1), gap, -1.0)
+        gap = torch.where(wanted.isfinite().all(-1), (wanted - got).abs().amax(-1), -1.0)
+        return torch.where(got.isfinite().all(-1), gap, inf)
 
     def climb(self, X: Tensor) -> Tensor:
         low, high = self.space.bounds

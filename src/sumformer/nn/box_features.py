@@ -15,6 +15,12 @@ from sumformer.nn.network_operations import chebyshev_table
 from sumformer.nn.summarising import SummarisingModule
 
 SLAB_ELEMENTS = 2**20  # numbers held at a time for the tokens of one piece of a long sequence
+_ON_A_DEVICE = 2**25  # the same where every piece costs launches
+
+
+def slab_elements(like: Tensor) -> int:
+    """How many numbers a piece may hold where `like` is."""
+    return SLAB_ELEMENTS if like.device.type == "cpu" else _ON_A_DEVICE
 
 
 class BoxFeatures(DerivedBuffers, SummarisingModule, ABC):

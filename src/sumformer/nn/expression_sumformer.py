@@ -22,7 +22,7 @@ from torch import Tensor, nn
 
 from sumformer.errors import InputError
 from sumformer.nn.arithmetics import dtypes_of
-from sumformer.nn.box_features import SLAB_ELEMENTS
+from sumformer.nn.box_features import slab_elements
 from sumformer.nn.contraction import contract_rows, kernel_rows
 from sumformer.nn.expression_kernels import kernels_for
 from sumformer.nn.expression_parts import Channel, Kernel, Product, Reduction
@@ -228,7 +228,7 @@ class ExpressionSumformer(ExpressionReadings):
         whole = any(r.kind.endswith("others") for r in self._reductions)  # the own term needs all of Q per token
         rows = [p.x_total * p.series_count if whole or len(p.parts) < 2 else p.row_width for p in self._products]
         widest = max([1, *features, *rows])
-        tokens = max(1, SLAB_ELEMENTS // (widest * max(1, x.shape[0])))
+        tokens = max(1, slab_elements(x) // (widest * max(1, x.shape[0])))
         slab = max(1, tokens // self.group) * self.group
         return 0 if slab >= x.shape[1] else slab
 

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from sumformer.errors import InputError
 from sumformer.nn.arithmetics import dtypes_of
-from sumformer.nn.box_features import SLAB_ELEMENTS, BoxFeatures
+from sumformer.nn.box_features import BoxFeatures, slab_elements
 from sumformer.nn.inputs import check_tokens, keep_from_attention_mask, zero_padding
 from sumformer.nn.summary import Summary
 
@@ -94,7 +94,9 @@ class SymmetricSumformer(BoxFeatures):
         """ψ(x_i, Σ) for tokens x (batch, s, d) that are among those Σ was taken over."""
         x = x.to(self.inside)
         widest = max(1, len(self.terms), len(self.products) + 1)
-        slab = x.shape[1] if torch.compiler.is_compiling() else max(1, SLAB_ELEMENTS // (widest * max(1, x.shape[0])))
+        slab = (
+            x.shape[1] if torch.compiler.is_compiling() else max(1, slab_elements(x) // (widest * max(1, x.shape[0])))
+        )
         pieces = [x] if slab >= x.shape[1] else list(torch.split(x, slab, dim=1))
         out = [self._psi(piece, state.total) for piece in pieces]
         return torch.cat(out, dim=1).to(self.outside)

@@ -69,6 +69,8 @@ def same(value: Any, wanted: Any) -> bool:
     """Equal, and of one type: a network cannot be built with 1.0 or true for 1."""
     if isinstance(wanted, dict) and isinstance(value, dict):
         return value.keys() == wanted.keys() and all(same(value[key], item) for key, item in wanted.items())
+    if isinstance(wanted, list) and isinstance(value, list):
+        return len(value) == len(wanted) and all(same(v, w) for v, w in zip(value, wanted, strict=True))
     return type(value) is type(wanted) and bool(value == wanted)
 
 

@@ -22,6 +22,7 @@ from sumformer.certificates.checker.interval import Floats, Interval
 from sumformer.certificates.checker.network import Term
 from sumformer.certificates.checker.own_token import least_share
 from sumformer.certificates.checker.proof import Pass
+from sumformer.certificates.checker.reduction_error import refuse_overflow
 from sumformer.certificates.checker.tracked import Tracked
 from sumformer.certificates.checker.tree_values import Leaf, components
 from sumformer.certificates.checker.verification import Unproved
@@ -62,7 +63,7 @@ def quotient(p: Pass, q: Shared, leaf: Leaf[Tracked]) -> Tracked | None:
     known = _mean_and_deviation(p, q, b_most) if one_sign else None
     if known is None:
         return None
-    kernel, deviation = known
+    kernel, deviation, mass = known
     own = [_own(p, term, leaf) for term in q.numerator]
     under = _own(p, below, leaf)
     ratios = [_ratio(p, t, o, below, under) for t, o in zip(q.numerator, own, strict=True)]
@@ -73,7 +74,9 @@ def quotient(p: Pass, q: Shared, leaf: Leaf[Tracked]) -> Tracked | None:
     error = deviation * diameter
     if not p.arithmetic.u:
         return Tracked(g, error)
-    return _with_rounding(p, q, _Sizes(b_least, b_most, kernel, own, under, ratios), g, error)
+    for terms in (q.numerator, (below,)):  # the computed sums themselves, which the quotient alone does not show
+        refuse_overflow(p, q.kind, terms, leaf)
+    return _with_rounding(p, q, _Sizes(b_least, b_most, kernel, mass, own, under, ratios), g, error)
 
 
 @dataclass(frozen=True)
@@ -81,13 +84,14 @@ class _Sizes:
     b_least: float
     b_most: float
     kernel: Floats  # a lower bound of Σ b K̃/Σ b on the cells of x
+    mass: Floats  # an upper bound of Σ b |K̃|/Σ b K̃: how far means with weights b K̃ may leave the range of a value
     own: list[Tracked]
     under: Tracked
     ratios: list[Interval]
 
 
 def _with_rounding(p: Pass, q: Shared, s: _Sizes, g: Interval, error: Floats) -> Tracked:
-    """(κ_num + sup|g|·κ_den)/(1 − κ_den), both relative to |a c| Σ b K̃ over the tokens summed.
+    """(κ_num + sup|S|·κ_den)/(1 − κ_den), both relative to |a c| Σ b K̃ over the tokens summed; |S| ≤ mass · sup|g|.
 
     For …_others the sums computed are over all tokens less the own one: rounding is relative to Σ_all b + b_own, and
     (Σ_all b)/(Σ_others b) ≤ 1 + B, b_own/(Σ_others b) ≤ B with B = b_max/((n − 1) b_min); likewise for b K̃ with B_K.
@@ -121,31 +125,31 @@ def _with_rounding(p: Pass, q: Shared, s: _Sizes, g: Interval, error: Floats) ->
     kappa = own_error + (1 + own_error) * (below_sums + gamma * (1 + 2 * B_K + below_sums))
     above: Floats = np.zeros(())
     for term, own, ratio in zip(q.numerator, s.own, s.ratios, strict=True):
-        size = p.setting.cells.polynomial(term.polynomial).magnitude.max()
+        size = p.setting.cells.polynomial(term.polynomial).magnitude.max() * s.mass
         weight, drift = ratio.magnitude, own.error / (a_least * c)
         part = sums(term)  # weight = |a_t/(a c)|
         above = above + drift * size + (weight + drift) * (part + steps * (size * (1 + 2 * B_K) + part))
     if not bool((kappa < 0.5).all()):
         raise Unproved("rounding: the denominator of a quotient is lost in rounding")
-    return p.ops.rounded(g, error + (above + g.magnitude * kappa) / (1 - kappa))
+    return p.ops.rounded(g, error + (above + g.magnitude * s.mass * kappa) / (1 - kappa))
 
 
-def _mean_and_deviation(p: Pass, q: Shared, b_most: float) -> tuple[Floats, Floats] | None:
-    """A lower bound of Σ b K̃/Σ b and a bound of |S − f|/diam_y(g) on the cells of x: by K_min, or by the own token."""
+def _mean_and_deviation(p: Pass, q: Shared, b_most: float) -> tuple[Floats, Floats, Floats] | None:
+    """≤ Σ b K̃/Σ b, ≥ |S − f|/diam_y(g) and ≥ Σ b |K̃|/Σ b K̃, on the cells of x: by K_min, or by the own token."""
     term, found = q.denominator, []
     kernels = [p.setting.kernels[g] for g in p.setting.net.products[term.product].kernels]
     if all(bool((k.lo > 0).all()) for k in kernels):
         least, eta = _least_and_eta(p, term.product)
         if bool((eta < 0.5).all()):
-            found.append((least * (1 - eta), eta / (1 - eta) / 2))
+            found.append((least * (1 - eta), eta / (1 - eta) / 2, np.ones(())))
     if p.setting.own_token and q.kind in ("mean", "sum") and all(bool((k.lo >= 0).all()) for k in kernels):
         kappa, error = least_share(p, term, b_most), p.setting.cells.max_over_y(p.kernel_error(term.product))
         if bool((error < 0.5 * kappa).all()):
-            found.append((kappa - error, error / (kappa - error)))
+            found.append((kappa - error, error / (kappa - error), (kappa + error) / (kappa - error)))
     if not found:
         return None
-    means, deviations = zip(*found, strict=True)
-    return np.maximum(means[0], means[-1]), np.minimum(deviations[0], deviations[-1])
+    first, last = found[0], found[-1]
+    return np.maximum(first[0], last[0]), np.minimum(first[1], last[1]), np.minimum(first[2], last[2])
 
 
 def _least_and_eta(p: Pass, product: int) -> tuple[Floats, Floats]:

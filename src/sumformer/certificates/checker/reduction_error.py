@@ -7,6 +7,7 @@ taken together, sup_y |b Σ_t a_t p_t| · sup|Π K̃ − Π K|; the rest is roun
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -17,6 +18,8 @@ from sumformer.certificates.checker.own_token import at_own, mean_with_own, sum_
 from sumformer.certificates.checker.proof import Pass
 from sumformer.certificates.checker.tracked import Tracked
 from sumformer.certificates.checker.tree_values import Leaf, components
+from sumformer.certificates.checker.verification import Unproved
+from sumformer.targets.domain import Tokens
 from sumformer.targets.node import Node
 from sumformer.targets.tree import Reduce, Token
 
@@ -29,6 +32,29 @@ class TermParts:
     size: Floats
     rounding: float
     own_rounding: float
+
+    def moved(self, share: float, own_share: float) -> Floats:
+        """sup |â_t V̂_t|, and with …_others what is taken from it."""
+        rounding = share * self.rounding + own_share * self.own_rounding
+        return (self.own.value.magnitude + self.own.error) * ((share + own_share) * self.size + rounding)
+
+
+def refuse_overflow(p: Pass, kind: str, terms: tuple[Term, ...], leaf: Leaf[Tracked]) -> None:
+    """Σ_t â_t V̂_t, times n for a sum, stays below the largest number of the arithmetic, with room."""
+    moved: Floats = np.zeros(())
+    for part in (_parts(p, term, leaf) for term in terms):
+        moved = moved + part.moved(*_shares(kind, p.setting.tokens))
+    if p.arithmetic.u and bool(np.any(_too_large(p, kind, moved))):
+        raise Unproved("rounding: a sum over tokens may overflow")
+
+
+def _too_large(p: Pass, kind: str, moved: Floats) -> Any:
+    return ~(8 * moved * (1 if kind == "mean" else p.setting.tokens.maximum) < p.arithmetic.huge)
+
+
+def _shares(kind: str, tokens: Tokens) -> tuple[float, float]:
+    """n/(n − 1) and 1/(n − 1) for …_others, both largest at the least n; else 1 and 0."""
+    return (tokens.minimum / (tokens.minimum - 1), 1 / (tokens.minimum - 1)) if kind.endswith("_others") else (1.0, 0.0)
 
 
 def reduce_all(p: Pass, reduction: Reduction, leaf: Leaf[Tracked]) -> list[Tracked]:
@@ -104,18 +130,15 @@ def _finish(p: Pass, kind: str, value: Interval, terms: tuple[Term, ...], parts:
     a, tokens = p.arithmetic, p.setting.tokens
     counting = a.count_roundings(tokens.maximum)
     others = kind.endswith("_others")
-    share, own_share = 1.0, 0.0
-    if others:
-        share, own_share = tokens.minimum / (tokens.minimum - 1), 1 / (tokens.minimum - 1)
+    share, own_share = _shares(kind, tokens)
     error = approximation(p, terms, parts)
     moved: Floats = np.zeros(())  # the size of what is multiplied and added
     for part in parts:
         rounding = share * part.rounding + own_share * part.own_rounding
-        a_size, a_error = part.own.value.magnitude, part.own.error
-        error = error + a_size * rounding + a_error * (part.size + rounding)
-        moved = moved + (a_size + a_error) * ((share + own_share) * part.size + rounding)
+        error = error + part.own.value.magnitude * rounding + part.own.error * (part.size + rounding)
+        moved = moved + part.moved(share, own_share)
     error = error + (a.gamma(len(parts) + 2 + counting) * moved + (2 * len(parts) + 4) * a.tiny if a.u else 0.0)
-    error = np.where(np.isnan(error) | ~(8 * moved * tokens.maximum < a.huge), np.inf, error)
+    error = np.where(np.isnan(error) | _too_large(p, kind, moved), np.inf, error)
     if kind == "mean":
         return Tracked(value, error)
     if kind == "mean_others":

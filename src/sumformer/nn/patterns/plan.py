@@ -106,6 +106,8 @@ def plan(step: Step, n: int, device: torch.device, is_causal: bool = False, leng
 
     Without `lengths` it is built once for each (step, n, device); compiled code builds it inline, from symbols.
     """
+    if not torch.compiler.is_compiling():
+        step = step.within(max(1, n))
     if lengths is not None:
         return _build(step, n, device, is_causal, lengths.view(-1, 1, 1, 1))
     if torch.compiler.is_compiling():

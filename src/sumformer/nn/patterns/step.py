@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -46,8 +47,18 @@ class Step:
         k, j = tokens.unsqueeze(-1), tokens.unsqueeze(0)
         return self.contains(k, j, k + 1).tril() if is_causal else self.contains(k, j, n)
 
+    def within(self, n: int) -> Step:
+        """The same relation of n ≥ 1 tokens, by numbers that are at most n: no plan is larger than its tokens need."""
+        return Step(tuple(_cut(relation, n) for relation in self.relations), min(self.rows, n))
+
     def __or__(self, other: Step) -> Step:
         return Step((*self.relations, *other.relations), max(self.rows, other.rows))
+
+
+def _cut(relation: Any, n: int) -> Relation:
+    sizes = [field.name for field in fields(relation) if field.name != "seed"]
+    found: Relation = replace(relation, **{name: min(getattr(relation, name), n) for name in sizes})
+    return found
 
 
 def union(steps: tuple[Step, ...]) -> Step:

@@ -54,7 +54,12 @@ class ErrorBound:
         self.sizes = TermSizes(cells, self.ops, KernelErrors(plan, switches), roundings, self.values)
 
     def total(self) -> float:
-        """sup ‖f(X) − N(X)‖_∞."""
+        """sup ‖f(X) − N(X)‖_∞; ∞ where a bound overflows."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            found = self._total()
+        return found if found == found else float("inf")
+
+    def _total(self) -> float:
         for reduction, parts in self.sums.items():
             self.values[reduction] = self._reduction(parts)
         expression = self.plan.decomposition.expression
@@ -87,6 +92,11 @@ class ErrorBound:
                 return np.full_like(approximation, np.inf)
             rounding += largest * (a.magnitude * rounded + a.error * (value + rounded))
             size += largest * (a.magnitude + a.error) * (value + rounded)
+        count = 1 if kind == "mean" else self.tokens.maximum
+        if not bool(
+            np.all(size <= self.arithmetic.huge / (16 * count))
+        ):  # a sum, or what is taken from it, may overflow
+            return np.full_like(approximation, np.inf)
         rounding += 1.01 * (len(terms) + 2) * self.u * size
         if self.u:
             rounding += 4 * len(terms) * self.arithmetic.tiny  # products a_t V_t and their sum may underflow

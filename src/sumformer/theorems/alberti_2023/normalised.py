@@ -79,6 +79,8 @@ class Quotients:
         denominator = self._denominator(base, node.left.kind.endswith("others"))
         if denominator is None:
             return None
+        if any(self._overflows(terms, node.left.kind) for terms in (*tops, bottom)):
+            return None  # as the reductions are then bounded one by one: by ∞
         columns = [self._component(terms, denominator) for terms in tops]
         found = [c for c in columns if c is not None]
         return self.sizes.ops.cat(found) if len(found) == len(columns) else None
@@ -102,6 +104,17 @@ class Quotients:
         if not bool(np.all(rounding < 0.5)):
             return None
         return _Denominator(base, least_own, share, deviation, channel, rounding)
+
+    def _overflows(self, terms: tuple[Term, ...], kind: str) -> bool:
+        """Σ_t a_t V_t, times n for a sum, may leave the range of the arithmetic; twice for …_others."""
+        moved = 0.0
+        for term in terms:
+            own, b = self.sizes.own(term.own_node), self.sizes.channel(term.channel)
+            largest = float(b.magnitude.max())
+            value, rounded = self.sizes.of(term, float(b.error.max()) / max(largest, 1e-300), largest, largest)
+            moved += float((own.magnitude + own.error).max()) * largest * (value + rounded)
+        count = 1 if kind == "mean" else self.sizes.roundings.n_max
+        return not moved <= self.sizes.ops.huge / (16 * count)
 
     def _least_mean(self, base: Term, largest: float, own_among: int | None) -> tuple[float, float] | None:
         """A lower bound of mean(b K̃)/mean(b), and |S − f|/diam(g): by K_min or by the own token."""

@@ -101,12 +101,12 @@ class Atoms:
         for atom, power in monomial[1]:
             found = self.table[atom]
             base = found.size if power > 0 else (1 / found.least if found.least > 0 else math.inf)
-            out *= base ** abs(power)
+            out = _above(out * _above(base ** abs(power)))
         return out
 
     def mass(self, terms: Terms) -> float:
         """Σ |c| · |monomial|, rounded up."""
-        return math.fsum(abs(float(c)) * self.size(m) for m, c in terms.items()) * UP
+        return math.fsum(_above(_above(abs(float(c))) * self.size(m)) for m, c in terms.items()) * UP
 
     def distance(self, a: Terms, b: Terms) -> float:
         """The mass of a − b."""
@@ -147,6 +147,11 @@ class Atoms:
         if m[2] and n[2]:
             exponent = self.exponent(add(self.exponents[m[2]].terms, self.exponents[n[2]].terms))[0]
         return rest, exponent
+
+
+def _above(value: float) -> float:
+    """The number above, so that no positive number is lost to underflow; ∞ for 0 · ∞."""
+    return math.inf if math.isnan(value) else math.nextafter(value, math.inf)
 
 
 def add(a: Terms, b: Terms) -> Terms:

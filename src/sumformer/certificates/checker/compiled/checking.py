@@ -14,6 +14,8 @@ import math
 import time
 from pathlib import Path
 
+import numpy as np
+
 from sumformer.certificates.certificate import OF_A_COMPILED_NETWORK, Certificate
 from sumformer.certificates.checker.compiled.files import Compiled, read_compiled
 from sumformer.certificates.checker.compiled.forms import Forms
@@ -73,6 +75,8 @@ def _prove(folder: Path, c: Certificate, f: Target, net: Compiled) -> Parts:
     program = derive(net, forms, ideal)
     apart = _identity(net, forms, ideal, program)
     errors = walk(net, program, head)
+    if not all(bool(np.isfinite(e).all()) for e in errors) or not all(math.isfinite(far) for far in apart):
+        raise Unproved("the error of an output is not bounded")
     gadgets = max(float(e[0]) for e in errors)
     everything = max(float(e[1]) + far for e, far in zip(errors, apart, strict=True))
     return (*ideal.parts, gadgets, max(0.0, everything - gadgets) * (1 + 1e-15))

@@ -233,7 +233,7 @@ class ExpressionIdeal:
             written = self._written(node, c)
             near.append((apart(found.terms, written.terms, self._meaning, self.forms.atoms), written.error, (node, c)))
         distance, lost, place = min(near, key=lambda entry: entry[0], default=(inf, 0.0, None))
-        if place is None or distance > CLOSE * max(1.0, found.size):
+        if place is None or not distance <= CLOSE * max(1.0, found.size):
             raise Unproved(f"identity: {value.name} is not shown to be a reduction of the Sumformer")
         error, name = found.error + distance + lost, self._name(place)
         return Element(name.terms, error, meet(found.range, widened(name.range, error)))
@@ -273,18 +273,22 @@ class ExpressionIdeal:
     def _as_logarithm(self, found: Element) -> Element | None:
         """log(num + k·den) − log den."""
         table = self.forms.atoms.table
-        signs = {int(c): table[m[1][0][0]] for m, c in found.terms.items() if len(m[1]) == 1 and abs(c) == 1}
+        bare = {m: m[1][0][0] for m in found.terms if not any(m[0]) and not m[2] and [k for _, k in m[1]] == [1]}
+        signs = {int(c): table[bare[m]] for m, c in found.terms.items() if m in bare and abs(c) == 1}
         if len(found.terms) != 2 or signs.keys() != {1, -1} or any(a.kind != "log" for a in signs.values()):
             return None
         for terms, q, k in self.tops:
             apart = self.forms.atoms.distance(signs[-1].argument, q.den.terms)
-            if signs[1].argument != terms or apart > CLOSE * q.den.size:
+            if signs[1].argument != terms or not apart <= CLOSE * q.den.size:
                 continue
             far = self.forms.atoms.distance(terms, add(q.num.terms, scale(q.den.terms, rational(k)))) + q.num.error
             far, apart = far + abs(k) * q.den.error, apart + q.den.error
             inside = INTERVALS.add(q.integrand, INTERVALS.const(Fraction(k)))
             least = float(q.den.range.lo)
-            moved = 2 * (apart / least + far / (least * float(inside.lo)))
+            shares = apart / least, far / (least * float(inside.lo))
+            if not max(shares) <= 0.5:  # |log(1 + δ)| ≤ 2|δ| up to there
+                continue
+            moved = 2 * sum(shares)
             return _met(found, INTERVALS.function("log", inside), found.error + moved)
         return None
 

@@ -194,7 +194,7 @@ class Rules:
             cells = Interval(ends.lo[:-1], ends.hi[1:])
             below, above, slope = self._against(goal, p, ends, cells)
             constant = units.constants.get(c, 0.0)
-            delta = max(abs(below + constant), abs(above + constant)) * UP
+            delta = float(np.maximum(abs(below + constant), abs(above + constant))) * UP  # keeps what is no number
             carried = slope * error if error.any() else error
             self.write(c, dict(goal), carried + delta, p.size)
 

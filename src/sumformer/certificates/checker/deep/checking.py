@@ -33,7 +33,7 @@ from sumformer.certificates.checker.deep.claims import (
 )
 from sumformer.certificates.checker.deep.files import Attention, Floats, Network, read_deep_network
 from sumformer.certificates.checker.deep.quantiser import Quantiser, read_quantiser
-from sumformer.certificates.checker.deep.read_out import output_range
+from sumformer.certificates.checker.deep.read_out import HUGE, output_range
 from sumformer.certificates.checker.deep.simulation import simulate
 from sumformer.certificates.checker.files import read_certificate, read_weights
 from sumformer.certificates.checker.integral_norm import SUMMED, powers, root, volume_above
@@ -78,8 +78,8 @@ def _parts(c: Certificate, f: Target, network: Network) -> tuple[dict[str, float
         return {ZERO: _zero(f, network, s, p, volume)}, constant_failures(c, network, None)
     quantiser = read_quantiser(network, f.input_box, q)
     low, high = output_range(network, q * (1 if quantiser.places is None else network.n))
-    cells, values, sure = _written(network, quantiser, f.positioned)
-    apart, equal, reach = _integrals(f, cells, values, sure, (low, high), q, s, p)
+    cells, values, sure, listed = _written(network, quantiser, f.positioned)
+    apart, equal, reach = _integrals(f, cells, values, sure, (low, high), q, s, p, listed)
     if quantiser.places is not None:  # every choice of cells has values of its own
         apart, equal = apart + equal, 0.0
     measure = min(1.0, network.n * network.d * quantiser.share)
@@ -88,11 +88,12 @@ def _parts(c: Certificate, f: Target, network: Network) -> tuple[dict[str, float
     return dict(zip(NAMES, found, strict=True)), constant_failures(c, network, quantiser)
 
 
-def _written(network: Network, quantiser: Quantiser, listed: bool) -> tuple[Ints, Floats, Booleans]:
-    """Sorted choices of cells (m, n), what N gives for each (m, n, outputs), and whether that is proved.
+def _written(network: Network, quantiser: Quantiser, listed: bool) -> tuple[Ints, Floats, Booleans, bool]:
+    """Choices of cells (m, n), what N gives for each (m, n, outputs), whether that is proved, and if all are listed.
 
     Without positions the network is equivariant, so sorted choices are all. With them every order is run, and must give
-    the sorted one's values in its own order, unless the target is of sequences (`listed`): then all orders stand.
+    the sorted one's values in its own order, unless the target is of sequences (`listed`): then all orders stand, and
+    they do where two tokens in one cell have two values.
     """
     n, q, d = network.n, quantiser.q, network.d
     count = q**d
@@ -103,21 +104,24 @@ def _written(network: Network, quantiser: Quantiser, listed: bool) -> tuple[Ints
         if not all(layer.who.all() for layer in network.layers if isinstance(layer, Attention)):
             raise Unproved("without positions every token must attend to all: else orders of the tokens differ")
         state = simulate(network, _start(network, quantiser, rows), 1)
-        return rows, state.z @ network.head.T, state.sure
+        return rows, state.z @ network.head.T, state.sure, False
     every = _choices(count, n, True)
     state = simulate(network, _start(network, quantiser, every), 1)
     values, radix = state.z @ network.head.T, count ** np.arange(n - 1, -1, -1)
     if listed:
-        return every, values, state.sure
+        return every, values, state.sure, True
     order = np.argsort(every, axis=1, kind="stable")
     home = np.take_along_axis(every, order, 1) @ radix
     sorted_values = values[home]
     if not bool((np.take_along_axis(values, order[:, :, None], 1) == sorted_values).all()):
         raise Unproved("the network's values depend on the order of the tokens, the target's do not")
+    same = rows[:, 1:] == rows[:, :-1]
+    if bool((values[rows @ radix][:, 1:] != values[rows @ radix][:, :-1])[same].any()):
+        return every, values, state.sure, True
     sure = np.ones(len(every), dtype=np.bool_)
     np.logical_and.at(sure, home, state.sure)
     at = rows @ radix
-    return rows, values[at], sure[at]
+    return rows, values[at], sure[at], False
 
 
 def _start(network: Network, quantiser: Quantiser, rows: Ints) -> Floats:
@@ -138,13 +142,14 @@ def _integrals(
     q: int,
     s: int,
     p: float,
+    listed: bool,
 ) -> tuple[float, float, Floats]:
     """∫ ‖f − N‖^p per unit of volume where cells differ and where some agree, and the range of |f − N|."""
     n, d, fine = cells.shape[1], f.input_box.d, q * s
-    rows = _choices(fine**d, n, f.positioned)
+    rows = _choices(fine**d, n, listed)
     low, high = on_cells(f, rows, fine)
     coarse = sum(((rows // fine**i) % fine) // s * q**i for i in range(d))
-    order = np.argsort(np.zeros_like(coarse) if f.positioned else coarse, axis=1, kind="stable")
+    order = np.argsort(np.zeros_like(coarse) if listed else coarse, axis=1, kind="stable")
     sorted_cells = np.take_along_axis(np.asarray(coarse), order, 1)
     row = np.searchsorted(_numbers(cells, q**d), _numbers(sorted_cells, q**d))
     if not bool((cells[row] == sorted_cells).all()):
@@ -153,7 +158,7 @@ def _integrals(
     gap = np.maximum(high - written, written - low)
     reach = np.maximum(high.max((0, 1)) - ends[0], ends[1] - low.min((0, 1))) * SUMMED
     gap = np.where(sure[row][:, None, None], np.nextafter(gap, np.inf), reach)
-    weight = _orders(rows, f.positioned) / float(fine) ** (d * n)
+    weight = _orders(rows, listed) / float(fine) ** (d * n)
     sums = powers(np.maximum(gap, 0.0), p).sum((1, 2)) * weight
     equal = (np.diff(np.sort(np.asarray(coarse), axis=1), axis=1) == 0).any(1)
     return float(sums[~equal].sum()) * SUMMED, float(sums[equal].sum()) * SUMMED, np.asarray(reach)
@@ -170,6 +175,12 @@ def _zero(f: Target, network: Network, s: int, p: float, volume: float) -> float
     """The network without layers whose head is 0."""
     if np.any(network.head != 0):
         raise Unproved("a network without layers should be 0")
+    (W, b), table = network.embedding, 0.0 if network.places is None else np.abs(network.places)
+    largest = np.array(
+        [float(max(abs(lo), abs(hi))) for lo, hi in zip(f.input_box.lower, f.input_box.upper, strict=True)]
+    )
+    if not bool((np.abs(W) @ largest + np.abs(b) + table < HUGE).all()):
+        raise Unproved("the embedding may overflow: 0 times that is no number")
     d, n = f.input_box.d, network.n
     rows = _choices(s**d, n, f.positioned)
     low, high = on_cells(f, rows, s)

@@ -12,6 +12,7 @@ from sumformer.certificates.certificate import OF_A_DEEP_NETWORK, Certificate
 from sumformer.certificates.checker.deep.connections import reach, steps
 from sumformer.certificates.checker.deep.files import Attention, Network, Stack
 from sumformer.certificates.checker.deep.quantiser import Quantiser
+from sumformer.certificates.checker.json_values import same
 from sumformer.certificates.checker.verdict import assumption_failures, claim_failures, claims, key_failures
 from sumformer.certificates.checker.verification import Unproved
 from sumformer.targets.target import Target
@@ -72,7 +73,7 @@ def constant_failures(c: Certificate, network: Network, quantiser: Quantiser | N
     return [
         f"constants: {name} is recorded as {c.constants[name]!r}, found {value!r}"
         for name, value in found.items()
-        if c.constants[name] != value
+        if not same(c.constants[name], value)
     ]
 
 

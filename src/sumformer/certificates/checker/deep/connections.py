@@ -53,9 +53,9 @@ def _steps(kind: Any, a: dict[str, int], n: int) -> list[Relation]:
         return [j // a["l"] == k // a["l"], (j == k) | ends]
     if kind == "Star" and a.keys() == {"w"}:
         return [(abs(j - k) <= a["w"]) | (j == 0) | (k == 0)]
-    if kind == "Longformer" and a.keys() == {"w", "g"}:
+    if kind == "Longformer" and a.keys() == {"w", "g"} and a["g"]:
         return [(abs(j - k) <= a["w"]) | (j < a["g"]) | (k < a["g"])]
-    if kind == "BigBird" and a.keys() == {"w", "g", "r", "seed"} and a["r"]:
+    if kind == "BigBird" and a.keys() == {"w", "g", "r", "seed"} and a["r"] and a["g"]:
         return [(abs(j - k) <= a["w"]) | (j < a["g"]) | (k < a["g"]) | _drawn(a["r"], a["seed"], n)]
     if kind == "Random" and a.keys() == {"r", "seed"} and a["r"]:
         return [(j == k) | _drawn(a["r"], a["seed"], n)]
@@ -63,7 +63,12 @@ def _steps(kind: Any, a: dict[str, int], n: int) -> list[Relation]:
 
 
 def _drawn(r: int, seed: int, n: int) -> Relation:
-    """One token from each of r stretches [⌊sn/r⌋, ⌊(s+1)n/r⌋), at the share u(seed, k, s) of its length."""
+    """One token from each of r stretches [⌊sn/r⌋, ⌊(s+1)n/r⌋), at the share u(seed, k, s) of its length.
+
+    Of r ≥ n stretches every one has at most one token, and every token is one's.
+    """
+    if r >= n:
+        return np.ones((n, n), dtype=np.bool_)
     out = np.zeros((n, n), dtype=np.bool_)
     for k in range(n):
         row = _mix(_mix(k) ^ _mix(seed & _MASK))

@@ -52,7 +52,7 @@ def _after_stack(size: Floats, stack: Stack) -> Floats:
     for l in range(len(stack.W1)):  # noqa: E741
         w1, b1, w2 = stack.W1[l], stack.b1[l], stack.W2[l]
         reach = _bounded(np.abs(w1) @ size + np.abs(b1))
-        noise = 32 * U * (np.abs(w2) @ reach)
+        noise = (32 + w1.shape[1]) * U * (np.abs(w2) @ reach)  # the sums are as long as the stream is wide
         size = size + np.minimum(np.abs(w2) @ reach, _profile(w1, b1, w2, size)) + noise
     return np.asarray(size * (1 + 1e-9))
 

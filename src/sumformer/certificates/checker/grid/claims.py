@@ -7,6 +7,7 @@ from fractions import Fraction
 
 from sumformer.certificates.certificate import OF_A_SUMFORMER, Certificate
 from sumformer.certificates.checker.grid.tables import Network
+from sumformer.certificates.checker.json_values import is_number, same
 from sumformer.certificates.checker.verdict import assumption_failures, key_failures
 from sumformer.targets.target import Target
 
@@ -33,7 +34,7 @@ def field_failures(c: Certificate, f: Target, net: Network) -> list[str]:
     elif dimension != c.latent_dimension:
         out.append(f"latent_dimension: {c.latent_dimension} is claimed, the code has {dimension}")
     names = ("lipschitz", "lipschitz_attained", "cell_radius_over_half_side")
-    if not all(isinstance(v, int | float) and 0 <= v < math.inf for v in (c.constants.get(k, 0.0) for k in names)):
+    if not all(is_number(v) and 0 <= v < math.inf for v in (c.constants.get(k, 0.0) for k in names)):
         out.append(f"constants: expected numbers ≥ 0 in {', '.join(names)}")
     return out + key_failures(c.constants, _KEYS, {"positions"}) + assumption_failures(c, *OF_A_SUMFORMER)
 
@@ -41,7 +42,7 @@ def field_failures(c: Certificate, f: Target, net: Network) -> list[str]:
 def constant_failures(c: Certificate, net: Network, ratio: Fraction) -> list[str]:
     """Recorded constants that are not those of the network, or from which the term does not follow."""
     out, k = [], c.constants
-    if list(net.cells) != k.get("cells") or net.code != k.get("code"):
+    if not same(k.get("cells"), list(net.cells)) or net.code != k.get("code"):
         out.append("constants: cells and code are not the network's")
     if not abs(k["cell_radius_over_half_side"] - float(ratio)) <= 1e-12 * float(ratio):
         got = k["cell_radius_over_half_side"]

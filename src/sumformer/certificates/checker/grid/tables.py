@@ -52,10 +52,11 @@ def latent_dimension(code: str, n: int, cells: int) -> int | None:
         while n * q * q < EXACT and not _is_prime(q):
             q += 1
         return n - 1 if n * q * q < EXACT else None
-    base = {"": 1 << n.bit_length(), " n+1": n + 1}.get(code.removeprefix("lanes").removeprefix("integer"))
-    if base is None or not code.startswith(("lanes", "integer")):
+    kind, _, base_name = code.partition(" ")
+    if kind not in ("lanes", "integer") or code not in (kind, f"{kind} n+1"):
         return None
-    if code.startswith("integer"):
+    base = n + 1 if base_name else 1 << n.bit_length()
+    if kind == "integer":
         return 1
     digits = 0
     while base ** (digits + 1) <= EXACT:

@@ -143,10 +143,8 @@ def _gap(f: Target, cells: Cells, own: Ints, others: Ints, values: Floats) -> fl
         return [Interval(a[k], b[k]) for a, b, k in zip(low, high, digits, strict=True)]
 
     found = token_values(f.expression, ListedIntervals(), token(own), [token(y) for y in others.T])
-    worst = 0.0
-    for w, value in enumerate(found):
-        apart = np.maximum(value.hi - values[:, w], values[:, w] - value.lo)
-        worst = max(worst, float(np.nextafter(apart.max(), np.inf)))
+    gaps = [np.maximum(value.hi - values[:, w], values[:, w] - value.lo).max() for w, value in enumerate(found)]
+    worst = float(np.nextafter(np.max([0.0, *gaps]), np.inf))
     if not worst < math.inf:
         raise Unproved("the target cannot be enclosed at a cell's centre")
     return worst

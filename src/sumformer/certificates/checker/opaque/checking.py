@@ -15,8 +15,8 @@ from typing import Any
 
 from sumformer.certificates.certificate import OF_A_SUMFORMER, Certificate
 from sumformer.certificates.checker.files import read_certificate, read_described, read_weights
-from sumformer.certificates.checker.grid.tables import Tensors, latent_dimension, radius, table_failures
-from sumformer.certificates.checker.json_values import has_keys, integer, is_number, items
+from sumformer.certificates.checker.grid.tables import MAX_CELLS, Tensors, latent_dimension, radius, table_failures
+from sumformer.certificates.checker.json_values import has_keys, integer, is_number, items, same
 from sumformer.certificates.checker.saved_target import read_domain
 from sumformer.certificates.checker.verdict import (
     assumption_failures,
@@ -63,12 +63,14 @@ def _config(data: Any) -> dict[str, Any]:
     has_keys(data, _KEYS)
     for value in (data["d"], data["n"], data["width"], *items(data["cells"])):
         integer(value, low=1)
+    if math.prod(data["cells"]) > MAX_CELLS:
+        raise ValueError(f"expected at most {MAX_CELLS} cells in all")
     return dict(data)
 
 
 def _shape_failures(c: Certificate, config: dict[str, Any]) -> list[str]:
-    same = config["arithmetic"] == c.arithmetic and config["d"] == c.d and len(config["cells"]) == c.d
-    return [] if same else ["arithmetic, d, cells: the network's are not the certificate's"]
+    alike = config["arithmetic"] == c.arithmetic and config["d"] == c.d and len(config["cells"]) == c.d
+    return [] if alike else ["arithmetic, d, cells: the network's are not the certificate's"]
 
 
 def _field_failures(c: Certificate, config: dict[str, Any], box: Box, tokens: Tokens) -> list[str]:
@@ -88,7 +90,7 @@ def _field_failures(c: Certificate, config: dict[str, Any], box: Box, tokens: To
         out.append(f"terms: expected the one term {TERM!r}, of kind assumed")
     out += key_failures(c.constants, {*_RECORDED, "assumed_lipschitz"})
     for name in _RECORDED:
-        if c.constants.get(name) != config[name]:
+        if not same(c.constants.get(name), config[name]):
             out.append(f"constants: {name} is recorded as {c.constants.get(name)!r}, the network's is {config[name]!r}")
     lipschitz: Any = c.constants.get("assumed_lipschitz")
     f = OpaqueTarget(None, str(config["function"]), config["width"], c.d, box, tokens, lipschitz)
