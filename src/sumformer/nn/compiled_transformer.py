@@ -54,6 +54,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from sumformer.errors import InputError
 from sumformer.nn.block import Block
 from sumformer.nn.encoder import Encoder
 from sumformer.nn.inputs import check_tokens, keep_from_attention_mask, zero_padding
@@ -83,6 +84,8 @@ class CompiledTransformer(SummarisingModule):
     ) -> None:
         super().__init__()
         self.read_in, self.blocks, self.read_out = read_in, nn.ModuleList(blocks), read_out
+        if arithmetic != "float64":
+            raise InputError(f"CompiledTransformer: expected arithmetic float64, got {arithmetic!r}")
         self.ideal, self.ledger, self.arithmetic = ideal, ledger, arithmetic
         self.inside = self.outside = torch.float64
 

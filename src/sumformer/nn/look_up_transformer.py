@@ -52,6 +52,8 @@ class LookUpTransformer(PretrainedModule):
         if activation not in ACTIVATIONS:
             raise InputError(f"LookUpTransformer: expected activation in {ACTIVATIONS}, got {activation!r}")
         self.read_in, self.blocks, self.read_out = read_in, nn.ModuleList(blocks), read_out
+        if arithmetic != "float64":
+            raise InputError(f"LookUpTransformer: expected arithmetic float64, got {arithmetic!r}")
         self.n, self.layout, self.activation, self.arithmetic = n, dict(layout), activation, arithmetic
         self.inside = self.outside = torch.float64
 

@@ -12,6 +12,8 @@ from fractions import Fraction
 
 from sumformer.certificates.checker.canonical import CanonicalForms, Form
 from sumformer.certificates.checker.positions.domains import check_domains
+from sumformer.certificates.checker.positions.placed import PlacedValues
+from sumformer.certificates.checker.tree_values import applied
 from sumformer.certificates.checker.verification import Unproved
 from sumformer.errors import SumformerError
 from sumformer.targets.node import Node
@@ -26,11 +28,21 @@ _ONE = ((), 0)
 class PlacedForms(CanonicalForms):
     """Canonical forms where the last coordinate of x is q and that of y is p, and reductions go by number."""
 
-    def __init__(self, q: int, p: int | None, numbers: Mapping[Reduce, int]) -> None:
+    def __init__(self, q: int, p: int | None, numbers: Mapping[Reduce, int], placed: PlacedValues) -> None:
         super().__init__()
-        self._places, self._numbers = {"x": q, "y": p}, numbers
+        self._places, self._numbers, self._placed = {"x": q, "y": p}, numbers, placed
+
+    def of(self, node: Node) -> list[Form]:
+        values: dict[Node, list[Form]] = {}
+        for part in self._placed.order(node):
+            known = self._leaf(part)
+            values[part] = known if known is not None else applied(part, self, [values[c] for c in part.children])
+        return values[node]
 
     def _leaf(self, node: Node) -> list[Form] | None:
+        number = self._placed.at(node, self._places["x"] or 1, self._places["y"])
+        if number is not None:
+            return [self.const(number)]
         if isinstance(node, Reduce):
             return [self.atom(("reduction", self._numbers[node], c)) for c in range(node.width)]
         if isinstance(node, Token):
@@ -70,13 +82,14 @@ def _prove(written: Node, f: Target) -> None:
     numbers: dict[Reduce, int] = {r: k for side in (ours, theirs) for k, r in enumerate(side)}
     if any(numbers[r] != k for side in (ours, theirs) for k, r in enumerate(side)):
         raise Unproved("its reductions stand in another order than the target's")
+    placed = PlacedValues(n, f.d)
     for q in range(1, n + 1):
         for mine, its in zip(ours, theirs, strict=True):
             for p in range(1, n + 1):
                 if not (p == q and mine.kind.endswith("_others")):
-                    _same(mine.body, its.body, PlacedForms(q, p, numbers), f"i = {q}, j = {p}")
-        _same(written, proved, PlacedForms(q, None, numbers), f"i = {q}")
-    check_domains(written, proved, f.box, n, lambda q, p: PlacedForms(q, p, numbers))
+                    _same(mine.body, its.body, PlacedForms(q, p, numbers, placed), f"i = {q}, j = {p}")
+        _same(written, proved, PlacedForms(q, None, numbers, placed), f"i = {q}")
+    check_domains(written, proved, f.box, n, lambda q, p: PlacedForms(q, p, numbers, placed))
 
 
 def _same(a: Node, b: Node, forms: PlacedForms, where: str) -> None:
