@@ -12,7 +12,7 @@ import pytest
 import torch
 
 import sumformer
-from sumformer.errors import InputError
+from sumformer.errors import InputError, RefusedError
 from sumformer.targets.gallery import GALLERY
 
 F = "x - mean(y)"
@@ -71,3 +71,12 @@ def test_the_name_of_a_target_is_answered_by_its_formula(d):
     for name in GALLERY:
         with pytest.raises(InputError, match=f"{name} is the name of a target in the gallery; give its formula"):
             sumformer.construct(name, 1e-3, d=d)
+
+
+@pytest.mark.parametrize("route", ["sums", "symmetric", "grid"])
+def test_a_box_without_numbers_is_refused(route):
+    with pytest.raises(RefusedError, match="holds no float32 number"):
+        sumformer.construct("x*mean(y)", 0.1, n=3, box="0.1:0.100000001", dtype="float32", route=route)
+    assert (
+        sumformer.construct("x*mean(y)", 0.1, n=3, box="0.1:0.2", dtype="float32", route=route).certificate.total <= 0.1
+    )

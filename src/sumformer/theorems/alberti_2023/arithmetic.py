@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
+import numpy as np
+
 from sumformer.errors import RefusedError
 from sumformer.targets.domain import Box
 
@@ -45,7 +47,7 @@ def refuse_box(box: Box, arithmetic: Arithmetic) -> None:
             f"the box {box} is too large or too small for {arithmetic.name} arithmetic",
             [f"edges up to {most:.1e} and radii from {least:.1e} are taken: rescale the target"],
         )
-    _refuse_subnormal(box, arithmetic)
+    _refuse_tokens(box, arithmetic)
 
 
 def refuse_overflow(box: Box, arithmetic: Arithmetic) -> None:
@@ -56,11 +58,18 @@ def refuse_overflow(box: Box, arithmetic: Arithmetic) -> None:
     ):
         reason = f"centres and reciprocals of radii up to {arithmetic.huge:.1e} are numbers: rescale the target"
         raise RefusedError(f"the box {box} is too large or too small for {arithmetic.name} arithmetic", [reason])
-    _refuse_subnormal(box, arithmetic)
+    _refuse_tokens(box, arithmetic)
 
 
-def _refuse_subnormal(box: Box, arithmetic: Arithmetic) -> None:
-    """Where a device takes subnormal tokens for 0, that must be no more than a rounding of the largest."""
+def _refuse_tokens(box: Box, arithmetic: Arithmetic) -> None:
+    """Refuse a box without tokens, or near 0: where a device takes subnormal ones for 0, that must be a rounding."""
+    kind = np.float32 if arithmetic.huge_out == _NARROW[1] else np.float64
+    for low, high in zip(box.lower, box.upper, strict=True):
+        token = kind(float(low))
+        if Fraction(float(token)) < low:
+            token = np.nextafter(token, kind(np.inf))
+        if Fraction(float(token)) > high:
+            raise RefusedError(f"the box {box} holds no {kind.__name__} number", ["take a wider box, or float64"])
     least = 4 * arithmetic.tiny_out / arithmetic.u
     if min(_sizes(box)) < least:
         raise RefusedError(
