@@ -1,4 +1,4 @@
-"""What `construct`, `compare` and `reproduce` replace in `--out`, and what only with `--overwrite`."""
+"""What `construct`, `compare`, `bench` and `reproduce` replace in `--out`, and what only with `--overwrite`."""
 
 from __future__ import annotations
 
@@ -40,6 +40,7 @@ def test_a_damaged_certificate_is_not_replaced_unasked(tmp_path: Path) -> None:
     [
         (["compare", "target:mean(y)", "--sets", "20"], "comparison.json"),
         (["compare", "target:mean(y)", "--sets", "20"], "report.html"),
+        *((["bench", "--longest", "256"], f"bench.{kind}") for kind in ("json", "png")),
         *((["reproduce", "figure-1", "--size", "tiny"], f"figure-1.{kind}") for kind in ("json", "csv", "png")),
     ],
 )

@@ -44,14 +44,14 @@ def test_the_command_writes_both_files(result, tmp_path, monkeypatch, capsys):
         return result
 
     monkeypatch.setattr(cli, "run", measured)
-    cli.gpu_bench(5000, tmp_path / "out", as_json=True)
+    cli.gpu_bench(5000, tmp_path / "out", False, as_json=True)
     assert asked[0].lengths == (64, 256, 1024, 4096)
     assert asked[0].long == ()
     assert json.loads(capsys.readouterr().out)["best"] == result["best"]
     assert json.loads((tmp_path / "out" / "bench.json").read_text(encoding="utf-8")) == result
     assert (tmp_path / "out" / "bench.png").stat().st_size > 10_000
     with pytest.raises(InputError, match="--longest"):
-        cli.gpu_bench(10, None, as_json=False)
+        cli.gpu_bench(10, None, False, as_json=False)
 
 
 def test_the_best_of_ours_is_the_fastest_that_was_measured():

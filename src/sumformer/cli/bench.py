@@ -18,6 +18,7 @@ from sumformer.experiments.bench import Config, draw, run
 Longest = Annotated[int, typer.Option("--longest", help="The largest number of tokens.")]
 Limit = Annotated[float, typer.Option("--limit", help="On a CPU: seconds a step may take before larger n are skipped.")]
 Out = Annotated[Path | None, typer.Option("--out", "-o", help="Folder for bench.json and bench.png.")]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace the benchmark in --out.")]
 NoMemory = Annotated[bool, typer.Option("--no-memory", help="On a CPU: do not measure memory, nor stop at 16 GiB.")]
 
 
@@ -27,19 +28,20 @@ def bench(
     device: Device = "cpu",
     limit: Limit = 8.0,
     out: Out = None,
+    overwrite: Overwrite = False,
     no_memory: NoMemory = False,
     as_json: Json = False,
 ) -> None:
     """Seconds, memory and ratios of SumMixer, Performer, Linformer and sparse attention against their peers."""
     check_device(device)
     if device == "cuda":
-        gpu_bench(longest, out, as_json)
+        gpu_bench(longest, out, overwrite, as_json)
         return
     lengths = tuple(n for n in Config().lengths if n <= longest)
     if not lengths:
         raise InputError(f"--longest: expected at least {Config().lengths[0]}, got {longest}")
     config = Config(lengths=lengths, device=device, limit=limit, memory=not no_memory)
-    report(lambda tell: run(config, tell), draw, show, out, as_json)
+    report(lambda tell: run(config, tell), draw, show, out, overwrite, as_json)
 
 
 def show(result: dict[str, Any]) -> None:

@@ -11,6 +11,7 @@ from sumformer.cli.output import drawing, messages, print_json
 from sumformer.cli.places import make_folder
 
 Result = dict[str, Any]
+FILES = ("bench.json", "bench.png")
 
 
 def report(
@@ -18,10 +19,11 @@ def report(
     draw: Callable[[Result, Path], object],
     show: Callable[[Result], None],
     out: Path | None,
+    overwrite: bool,
     as_json: bool,
 ) -> None:
     """`measure` is given the function that says how far it is."""
-    make_folder(out)
+    make_folder(out, FILES, overwrite)
     with messages.status("…") as status:
         result = measure(lambda text: status.update(text))
     if out is not None:

@@ -14,14 +14,14 @@ from sumformer.errors import InputError
 from sumformer.experiments.gpu_bench import Config, draw, run
 
 
-def gpu_bench(longest: int, out: Path | None, as_json: bool) -> None:
+def gpu_bench(longest: int, out: Path | None, overwrite: bool, as_json: bool) -> None:
     """Measure, write bench.json and bench.png to `out`, show."""
     config = Config()
     lengths = tuple(n for n in config.lengths if n <= longest)
     if not lengths:
         raise InputError(f"--longest: expected at least {config.lengths[0]}, got {longest}")
     config = replace(config, lengths=lengths, long=tuple(n for n in config.long if n <= longest))
-    report(lambda tell: run(config, tell), draw, show, out, as_json)
+    report(lambda tell: run(config, tell), draw, show, out, overwrite, as_json)
 
 
 def show(result: dict[str, Any]) -> None:
