@@ -75,7 +75,7 @@ def test_construct_prints_route_budget_and_assumptions():
         (["construct", "sum(y)"], ["needs tokens"]),
         (["construct", "mean(y)", "--box", "1:0"], ["lower < upper"]),
         (["construct", "mean(y)", "--tokens", "zero"], ["tokens"]),
-        (["construct", "mean(exp(x*y))", "--epsilon", "1e-17"], ["not reachable", "reachable here"]),
+        (["construct", "mean(exp(x*y))", "--epsilon", "1e-17"], ["not reachable", "nearest: ε = "]),
         (["construct", "log(mean(y))"], ["may leave its domain"]),
         (["construct", "mean(y)", "--dtype", "int8"], ["dtype"]),
         (["verify", "no/such/folder"], ["no such"]),

@@ -17,7 +17,7 @@ from typing import Any, Literal, Protocol
 import torch
 from torch import Tensor, nn
 
-from sumformer.certificates.attack_inputs import MANY, InputSpace, Multisets, proposals
+from sumformer.certificates.attack_inputs import MANY, InputSpace, Multisets, join, proposals, split_heavy
 from sumformer.certificates.list_attack import search_lists
 from sumformer.certificates.listed import Listed
 from sumformer.certificates.weighted_value import weighted_value
@@ -60,6 +60,7 @@ KEPT = 64  # of every batch
 PADDED = 4  # distinct tokens of a multiset that ascent moves, where n allows them
 FEW = 16
 CHUNK = 2**21  # numbers in one buffer
+QUICK = 0.1  # seconds in which so many inputs are looked at that more can be, before the next look at the clock
 PRECISION = 256  # bits, of the balls
 SINGLE = 2**24  # whole numbers up to here are float32 numbers
 
@@ -97,7 +98,7 @@ def attack(
             return AttackResult(seen.error, seen, lists.trials, time.perf_counter() - start, lists.by_kind)
         search = _Search(target, network, seed, EFFORTS[effort])
         for batch in search.inputs():
-            worst = search.look(batch)
+            worst = search.look(batch, start + seconds)
             if progress is not None:
                 progress(batch.kind, worst)
             if time.perf_counter() - start > seconds:
@@ -156,13 +157,20 @@ class _Search:
 
     # ---- errors
 
-    def look(self, batch: Multisets) -> float:
-        """Evaluate a batch, remember its best; the worst error so far."""
+    def look(self, batch: Multisets, end: float = inf) -> float:
+        """Evaluate a batch, or what of it there is time for until `end`, remember its best; the worst error so far."""
         m = int(batch.n.max()) if self.listed else batch.m
-        size = max(1, CHUNK // (m * max(1, int(self.network.latent_dimension))))
-        pieces = [batch[slice(i, i + size)] for i in range(0, len(batch), size)]
+        most = max(1, CHUNK // (m * max(1, int(self.network.latent_dimension))))
+        found_errors: list[Tensor] = []
+        done, step = 0, min(2, most)
         with torch.no_grad():
-            errors = torch.cat([self.errors(piece.points, piece.weights()) for piece in pieces])
+            while done < len(batch) and (not done or time.perf_counter() < end):
+                piece, began = batch[slice(done, done + step)], time.perf_counter()
+                found_errors.append(self.errors(piece.points, piece.weights()))
+                done += len(piece)
+                step = min(4 * step, most) if time.perf_counter() < began + QUICK else step
+        batch = batch[slice(0, done)]
+        errors = torch.cat(found_errors)
         self.trials += len(batch)
         found, rows = errors.topk(min(KEPT, len(batch)))
         kept = batch[rows]
@@ -215,18 +223,18 @@ class _Search:
             rows = (batch.n == n).nonzero()[:, 0]
             wanted = int(n) if tokens.exact and n <= FEW else int(min(n, PADDED))
             if batch.m <= FEW:
-                yield max(wanted, batch.m), (rows, _split_heavy(batch[rows], wanted))
+                yield max(wanted, batch.m), (rows, split_heavy(batch[rows], wanted))
 
     def remember(self, m: int, errors: Tensor, batch: Multisets) -> None:
         if m in self.best:
             errors = torch.cat([self.best[m][0], errors])
-            batch = _join(self.best[m][1], batch)
+            batch = join(self.best[m][1], batch)
         errors, rows = errors.topk(min(KEPT, len(errors)))
         self.best[m] = errors, batch[rows]
 
     def climb(self, start: Multisets) -> Multisets:
         """Adam on |f − N| over points (projected to the box) and ℓ, from `start` and from places near it."""
-        batch = _join(start, self.shaken(start))
+        batch = join(start, self.shaken(start))
         points, logits = batch.points, batch.logits
         best = torch.full((len(batch),), -1.0, dtype=torch.float64)
         best_points, best_logits = points, logits
@@ -277,22 +285,3 @@ def _adam(gradient: Tensor | None, moments: list[Tensor], step: int) -> Tensor:
     first.mul_(0.7).add_(0.3 * g)
     second.mul_(0.9).add_(0.1 * g**2)
     return (first / (1 - 0.7 ** (step + 1))) / ((second / (1 - 0.9 ** (step + 1))).sqrt() + 1e-12)
-
-
-def _join(a: Multisets, b: Multisets) -> Multisets:
-    pairs = ((a.points, b.points), (a.logits, b.logits), (a.n, b.n))
-    return Multisets(a.kind, *(torch.cat(pair) for pair in pairs))
-
-
-def _split_heavy(batch: Multisets, wanted: int) -> Multisets:
-    """The same multisets over at least `wanted` ≤ n listed tokens: the one that counts most per place gets one more."""
-    points, weights = batch.points, batch.weights()
-    owner = torch.arange(batch.m).expand(len(batch), -1)
-    places = torch.ones_like(weights)
-    for _ in range(wanted - batch.m):
-        heavy = (weights / places).argmax(1, keepdim=True)
-        places = places.scatter_add(1, heavy, torch.ones_like(heavy, dtype=torch.float64))
-        owner = torch.cat([owner, heavy], dim=1)
-    share = (weights / places).gather(1, owner)
-    listed = points.gather(1, owner[..., None].expand(-1, -1, points.shape[2]))
-    return Multisets(batch.kind, listed, (share - 1).clamp_min(1e-30).log(), batch.n)

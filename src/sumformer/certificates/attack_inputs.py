@@ -189,3 +189,22 @@ def _below(value: Fraction, dtype: torch.dtype) -> float:
     if Fraction(nearest.item()) > value:
         nearest = torch.nextafter(nearest, torch.tensor(-torch.inf, dtype=dtype))
     return float(nearest.item())
+
+
+def join(a: Multisets, b: Multisets) -> Multisets:
+    pairs = ((a.points, b.points), (a.logits, b.logits), (a.n, b.n))
+    return Multisets(a.kind, *(torch.cat(pair) for pair in pairs))
+
+
+def split_heavy(batch: Multisets, wanted: int) -> Multisets:
+    """The same multisets over at least `wanted` ≤ n listed tokens: the one that counts most per place gets one more."""
+    points, weights = batch.points, batch.weights()
+    owner = torch.arange(batch.m).expand(len(batch), -1)
+    places = torch.ones_like(weights)
+    for _ in range(wanted - batch.m):
+        heavy = (weights / places).argmax(1, keepdim=True)
+        places = places.scatter_add(1, heavy, torch.ones_like(heavy, dtype=torch.float64))
+        owner = torch.cat([owner, heavy], dim=1)
+    share = (weights / places).gather(1, owner)
+    listed = points.gather(1, owner[..., None].expand(-1, -1, points.shape[2]))
+    return Multisets(batch.kind, listed, (share - 1).clamp_min(1e-30).log(), batch.n)

@@ -27,7 +27,7 @@ Expression = Annotated[
 ]
 Epsilon = Annotated[float, typer.Option("--epsilon", "-e", help="The worst-case error allowed.")]
 Dim = Annotated[int, typer.Option("--dim", "-d", help="Coordinates per token.")]
-Tokens = Annotated[str, typer.Option("--tokens", "-n", help="How many tokens: 3, ..1000, or any.")]
+Tokens = Annotated[str, typer.Option("--tokens", "-n", help="How many tokens: 3, ..1000, 10..100, or any.")]
 BoxOption = Annotated[str | None, typer.Option("--box", help="Domain, as -1:1 or 0:1,-2:2; default 0:1.")]
 Positions = Annotated[bool, typer.Option("--positions", help="Let i and j be the places of x and y, 1 to n.")]
 Dtype = Annotated[str, typer.Option("--dtype", help="float64, float32, or mixed (float32 in and out, float64 inside).")]

@@ -21,7 +21,9 @@ def asked_target(target: Any, domain: Mapping[str, Any]) -> Target | OpaqueTarge
     """The target itself, or that of a formula over this domain."""
     unknown = [name for name in domain if name not in _DOMAIN]
     if unknown:
-        raise InputError(f"construct: it does not know {', '.join(unknown)}; a domain is given by {', '.join(_DOMAIN)}")
+        hint = "; the number of tokens is n" if "tokens" in unknown else ""
+        known = f"a domain is given by {', '.join(_DOMAIN)}{hint}"
+        raise InputError(f"construct: it does not know {', '.join(unknown)}; {known}")
     if isinstance(target, Target | OpaqueTarget):
         if domain:
             names = ", ".join(domain)

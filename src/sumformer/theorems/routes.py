@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from importlib import import_module
 from typing import Any
@@ -10,8 +11,7 @@ from sumformer.errors import DomainError, InputError, RefusedError, UndefinedErr
 from sumformer.targets.opaque import OpaqueTarget
 from sumformer.targets.target import Target
 from sumformer.theorems.alberti_2023.arithmetic import Arithmetic
-from sumformer.theorems.alberti_2023.cells import Cells
-from sumformer.theorems.alberti_2023.ranges import size
+from sumformer.theorems.alberti_2023.guesses import GUESS, useful
 from sumformer.theorems.built import Built, Estimate, in_one_line
 from sumformer.theorems.nearest import nearest
 from sumformer.theorems.request import asked_epsilon
@@ -59,6 +59,7 @@ def by_route(
         passed = passed[:1]  # a number of tokens would not make it exist
     best = min(reachable, key=reachable.__getitem__, default=None)
     least = None if best is None else _tried(f, epsilon, arithmetic, best, reachable[best])
+    passed = [re.sub(rf"; {GUESS}[^;]*", "", line) for line in passed]  # what was tried is said below
     raise RefusedError(
         f"no route certifies ε = {epsilon:g} for this target",
         [*passed, *([] if least is None else [f"nearest: ε = {least:.2g} by route {best}"])],
@@ -71,7 +72,7 @@ def _tried(f: Target | OpaqueTarget, epsilon: float, arithmetic: Arithmetic, rou
     if route != "sums" or isinstance(f, OpaqueTarget):
         return guess
     found = nearest(lambda e: _function(route)(f, e, arithmetic), epsilon, guess, PATIENCE)
-    return found if found is not None and found < size(f.countless, Cells(f.box), f.tokens) else None
+    return None if found is None else useful(found, f)
 
 
 def estimate(f: Target, epsilon: float, arithmetic: Arithmetic, route: str) -> Estimate:

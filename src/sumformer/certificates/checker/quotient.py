@@ -72,8 +72,6 @@ def quotient(p: Pass, q: Shared, leaf: Leaf[Tracked]) -> Tracked | None:
     g, spread = (_weighted(p, q, ratios, constant) for constant in (True, False))
     diameter = np.nextafter(spread.hi - spread.lo, np.inf)
     error = deviation * diameter
-    if not p.arithmetic.u:
-        return Tracked(g, error)
     for terms in (q.numerator, (below,)):  # the computed sums themselves, which the quotient alone does not show
         refuse_overflow(p, q.kind, terms, leaf)
     return _with_rounding(p, q, _Sizes(b_least, b_most, kernel, mass, own, under, ratios), g, error)
@@ -115,15 +113,16 @@ def _with_rounding(p: Pass, q: Shared, s: _Sizes, g: Interval, error: Floats) ->
         alone = p.rounding.series(term, 1.0, relative, own=True) if B else 0.0
         # `series` adds its underflow for |b| = 1; scaled by 1 + 1/b_min it covers the true b
         lost = p.rounding.underflow(below.product, norm, s.b_most, width_of(term.polynomial)) * (1 + 1 / s.b_least)
-        tiny = (8 + 2 * len(q.numerator)) * a.tiny / (a_least * c * s.b_least)
-        return ((1 + B) * all_of_them + B * alone + lost + tiny) / s.kernel
+        return ((1 + B) * all_of_them + B * alone + lost) / s.kernel
 
+    # products a_t V_t and their sums may underflow: relative to |a c| Σ b K̃ as it is, whatever a_t is
+    tiny = (8 + 2 * len(q.numerator)) * a.tiny / (a_least * c * s.b_least * s.kernel)
     counting = 4 * a.count_roundings(tokens.maximum)
     gamma, steps = a.gamma(4 + counting), a.gamma(len(q.numerator) + 4 + counting)
     own_error = s.under.error / a_least
     below_sums = sums(below) / c
-    kappa = own_error + (1 + own_error) * (below_sums + gamma * (1 + 2 * B_K + below_sums))
-    above: Floats = np.zeros(())
+    kappa = own_error + (1 + own_error) * (below_sums + gamma * (1 + 2 * B_K + below_sums)) + tiny
+    above: Floats = np.asarray(tiny)
     for term, own, ratio in zip(q.numerator, s.own, s.ratios, strict=True):
         size = p.setting.cells.polynomial(term.polynomial).magnitude.max() * s.mass
         weight, drift = ratio.magnitude, own.error / (a_least * c)

@@ -19,6 +19,7 @@ from sumformer.targets.target import Target
 from sumformer.theorems.alberti_2023.arithmetic import Arithmetic
 from sumformer.theorems.alberti_2023.cells import Cells
 from sumformer.theorems.alberti_2023.decomposition import Decomposition, Term
+from sumformer.theorems.alberti_2023.guesses import at_a_guess, useful
 from sumformer.theorems.alberti_2023.interpolation import KernelStudy
 from sumformer.theorems.alberti_2023.own_token import least_share
 
@@ -68,12 +69,11 @@ def refuse_lost_precision(
         if floor > 0:
             loss = largest / floor * roundings * arithmetic.u
             if loss > 2 * epsilon:
-                least = 5 * loss if 5 * loss < 1 else None
-                best = "no useful ε is reachable" if least is None else f"reachable here: ε ≈ {least:.2g} at best"
+                least = useful(5 * loss, target)
                 raise RefusedError(
                     f"ε = {epsilon:g} is not reachable in {arithmetic.name} arithmetic: the kernel falls to "
                     f"{floor / largest:.1e} of its largest value and is divided by its sum",
-                    [f"{best}; a smaller box or a wider kernel would help", *advice],
+                    [*at_a_guess(least), "a smaller box or a wider kernel would help", *advice],
                     reachable=least,
                 )
 

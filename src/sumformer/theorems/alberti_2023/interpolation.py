@@ -234,7 +234,8 @@ class _Maxima:
         if not found:
             where = f"coordinate {self.coords[variable % len(self.coords)]} of {'xy'[variable // len(self.coords)]}"
             source = to_source(self.kernel)
-            raise DomainError(f"{source} could not be shown analytic near the box {self.box} in {where}", source)
+            reason = f"{source} could not be shown analytic and bounded near the box {self.box} in {where}"
+            raise DomainError(f"{reason}: a smaller box, or a kernel that is smoother or wider, would help", source)
         return found
 
     def best(self, variable: int, degree: int, like: Ellipse | None) -> Ellipse:

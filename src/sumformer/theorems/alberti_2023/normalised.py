@@ -88,7 +88,8 @@ class Quotients:
     def _denominator(self, base: Term, others: bool) -> _Denominator | None:
         b, own = self.sizes.channel(base.channel), self.sizes.own(base.own_node)
         lowest, largest = float(b.range.lo.min()), float(b.magnitude.max())
-        if lowest <= 0 or bool(np.any(own.range.contains(0.0))):
+        storable = self.sizes.ops.tiny <= abs(base.polynomial[0][1]) <= self.sizes.ops.huge
+        if lowest <= 0 or not storable or bool(np.any(own.range.contains(0.0))):
             return None
         found = self._least_mean(base, largest, None if others else self.own_among)
         if found is None:

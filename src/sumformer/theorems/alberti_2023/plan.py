@@ -113,6 +113,9 @@ def make_plan(
 
 def _least_truncation(interpolant: Interpolant, allowance: float, dtype: str) -> Truncation:
     low, high = 0, interpolant.degree
+    whole = interpolant.truncate(high, dtype)
+    if whole.dropped + interpolant.remainder > allowance:  # what is not known of the coefficients is too much already
+        return whole
     while low < high:  # the guess decreases with the degree, so bisection finds where to start proving
         middle = (low + high) // 2
         low, high = (low, middle) if interpolant.estimate(middle) <= allowance else (middle + 1, high)
@@ -120,7 +123,7 @@ def _least_truncation(interpolant: Interpolant, allowance: float, dtype: str) ->
         truncation = interpolant.truncate(degree, dtype)
         if truncation.dropped + interpolant.remainder <= allowance:
             return truncation
-    return interpolant.truncate(interpolant.degree, dtype)
+    return whole
 
 
 def _product(kernels: tuple[Node, ...], plans: Mapping[Node, KernelPlan], d: int, allowance: float) -> ProductPlan:

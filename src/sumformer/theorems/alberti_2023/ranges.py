@@ -53,13 +53,6 @@ def _body_range(reduction: Reduce, cells: Cells, known: Mapping[Reduce, Interval
     return Interval(body.lo.min(axis=1), body.hi.max(axis=1))
 
 
-def size(expression: Node, cells: Cells, tokens: Tokens) -> float:
-    """A bound of |f|, coordinate by coordinate: what the network that is 0 is off by at most."""
-    found = reduction_ranges(expression, cells, tokens, own_token=True)
-    environment = Environment(x=cells.x, reduce=found.__getitem__)
-    return float(evaluate(expression, IntervalOperations(), environment).abs_upper().max())
-
-
 def _over_tokens(kind: str, mean: Interval, tokens: Tokens) -> Interval:
     if kind == "sum":
         return mean * Interval(float(tokens.minimum), float(tokens.maximum))

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from sumformer.algebra.interval import Interval
 from sumformer.errors import DomainError, RefusedError
-from sumformer.targets import Reduce, reductions
+from sumformer.targets import Binary, Node, Power, Reduce, Unary, postorder, reductions
 from sumformer.targets.domain import Tokens
 from sumformer.targets.target import Target
 from sumformer.theorems.alberti_2023.arithmetic import Arithmetic, refuse_overflow
@@ -20,10 +20,11 @@ from sumformer.theorems.alberti_2023.decomposition import Decomposition, decompo
 from sumformer.theorems.alberti_2023.error_bound import ErrorBound
 from sumformer.theorems.alberti_2023.expansion import Grouping
 from sumformer.theorems.alberti_2023.floors import floors_of, refuse_lost_precision, scales_of
+from sumformer.theorems.alberti_2023.guesses import at_a_guess, useful
 from sumformer.theorems.alberti_2023.interpolation import DegreeBudgetError, Studies
 from sumformer.theorems.alberti_2023.kernel_errors import Switches
 from sumformer.theorems.alberti_2023.plan import Plan, make_plan
-from sumformer.theorems.alberti_2023.ranges import reduction_ranges, size
+from sumformer.theorems.alberti_2023.ranges import reduction_ranges
 
 ACCEPT = 0.9  # of ε: leaves room for a checker whose enclosures are a little wider
 MARGIN = 1.05 / ACCEPT  # times a bound that was proved: an ε that is met
@@ -139,8 +140,8 @@ def _search(
         except DegreeBudgetError as refusal:
             if best is not None:
                 break
-            guess = 2 * epsilon * refusal.excess
-            reasons = [*refusal.reasons, f"reachable here: ε ≈ {guess:.2g}; or a smaller box, a smoother kernel"]
+            guess = useful(2 * epsilon * refusal.excess, target)
+            reasons = [*refusal.reasons, *at_a_guess(guess), "a smaller box or a smoother kernel would help", *advice]
             raise RefusedError(str(refusal).splitlines()[0], reasons, guess) from None
         try:
             split = measure(plan, arithmetic, cells, pieces)
@@ -162,37 +163,48 @@ def _search(
         elif best is not None:
             break
         elif room <= 0 or not plan.kernels:
-            least = _useful(max(2.5 * nearest.rounding, MARGIN * nearest.total), target, cells)
+            least = useful(max(2.5 * nearest.rounding, MARGIN * nearest.total), target)
             raise RefusedError(
                 f"ε = {epsilon:g} is not reachable in {arithmetic.name} arithmetic: rounding alone is "
                 f"{split.rounding:.2g}",
-                [f"reachable here: ε ≈ {least:.2g}" if least else "no useful ε is reachable", *advice],
+                [*at_a_guess(least), *advice],
                 reachable=least,
             )
         else:
             shrink = 0.8 * room / approximation if approximation < float("inf") else 0.01
             tolerance *= min(max(shrink, 1e-4), 0.7)
+            if tolerance * finest < arithmetic.u:  # no coefficient is known as well as that
+                break
     if best is None:
-        met = MARGIN * nearest.total if nearest.total < float("inf") else None
-        reason = "no finite bound was proved" if met is None else f"reachable here: ε ≈ {met:.2g}"
-        raise RefusedError(f"ε = {epsilon:g} was not reached by the sums route", [reason, *advice], met)
+        met = useful(MARGIN * nearest.total, target)
+        reasons = ["no finite bound was proved"] if nearest.total == float("inf") else at_a_guess(met)
+        raise RefusedError(f"ε = {epsilon:g} was not reached by the sums route", [*reasons, *advice], met)
     return best
-
-
-def _useful(epsilon: float, target: Target, cells: Cells) -> float | None:
-    """An ε that not every network meets, the one that is 0 among them; else None."""
-    return epsilon if epsilon < size(target.expression, cells, target.tokens) else None
 
 
 def _advice(arithmetic: Arithmetic, target: Target, own_token: bool) -> list[str]:
     out = []
     if arithmetic.name == "float32":
         out.append("dtype='mixed' keeps float32 in and out and computes in float64")
-    if own_token and target.tokens.maximum > FEW_TOKENS:
+    found = [part for part in map(_divisor, postorder(target.expression)) if part is not None]
+    divisors = [part for part in found if reductions(part)]
+    if any(r.kind.endswith("others") for part in divisors for r in reductions(part)):
         out.append(
-            f"fewer tokens would help (--tokens ..{FEW_TOKENS}): the own token is then more of what is divided by"
+            "keep what is divided by, or under log, away from 0: by an offset, or by sum and mean over all tokens"
         )
+    elif divisors and own_token and target.tokens.maximum > FEW_TOKENS:
+        out.append(f"fewer tokens would help (--tokens ..{FEW_TOKENS}): the own one is then more of what is divided by")
     return out
+
+
+def _divisor(part: Node) -> Node | None:
+    """What must not come near 0."""
+    match part:
+        case Binary("/", _, divisor) | Unary("log", divisor):
+            return divisor
+        case Power(divisor, k) if k < 0:
+            return divisor
+    return None
 
 
 @dataclass(frozen=True)
