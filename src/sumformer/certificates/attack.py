@@ -67,13 +67,17 @@ SINGLE = 2**24  # whole numbers up to here are float32 numbers
 
 @dataclass(frozen=True)
 class AttackResult:
-    """The worst error found and where, NaN where f is no number at any input; `by_kind`: that of every kind."""
+    """The worst error found and where, NaN where f is no number at any input; `by_kind`: that of every kind.
+
+    `cut_short`: time ran out before all inputs of this effort were tried.
+    """
 
     worst: float
     witness: Witness
     trials: int
     seconds: float
     by_kind: dict[str, float]
+    cut_short: bool = False
 
 
 def attack(
@@ -95,7 +99,8 @@ def attack(
         if isinstance(target, OpaqueTarget) or target.positioned:
             lists = search_lists(target, network, EFFORTS[effort], seed, seconds, progress)
             seen = lists.witness()
-            return AttackResult(seen.error, seen, lists.trials, time.perf_counter() - start, lists.by_kind)
+            taken = time.perf_counter() - start
+            return AttackResult(seen.error, seen, lists.trials, taken, lists.by_kind, taken > seconds)
         search = _Search(target, network, seed, EFFORTS[effort])
         for batch in search.inputs():
             worst = search.look(batch, start + seconds)
@@ -103,10 +108,11 @@ def attack(
                 progress(batch.kind, worst)
             if time.perf_counter() - start > seconds:
                 break
+        taken = time.perf_counter() - start
         witness = search.witness()
     finally:
         torch.set_num_threads(threads)
-    return AttackResult(witness.error, witness, search.trials, time.perf_counter() - start, search.by_kind)
+    return AttackResult(witness.error, witness, search.trials, taken, search.by_kind, taken > seconds)
 
 
 def violation(result: AttackResult, bound: float) -> tuple[bool, float]:

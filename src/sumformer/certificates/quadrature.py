@@ -30,6 +30,7 @@ class Quadrature:
     witness: Tensor
     trials: int
     seconds: float
+    cut_short: bool = False
 
     @property
     def by_kind(self) -> dict[str, float]:
@@ -64,7 +65,7 @@ def quadrature(
         return Quadrature(inf, inf, witness, len(every), time.perf_counter() - start)
     mean, spread = float(every.mean()), float(every.std()) / len(every) ** 0.5
     estimate, below = ((volume * v) ** (1 / p) for v in (mean, max(mean - 6 * spread, least_mean(every))))
-    return Quadrature(estimate, below, witness, len(every), time.perf_counter() - start)
+    return Quadrature(estimate, below, witness, len(every), time.perf_counter() - start, len(every) < points)
 
 
 def least_mean(values: Tensor) -> float:

@@ -13,7 +13,7 @@ from sumformer.certificates.attack import AttackResult
 from sumformer.certificates.quadrature import Quadrature
 from sumformer.cli.comparison import compare
 from sumformer.cli.formula import formula_target
-from sumformer.cli.output import Json, command, console, drawing, messages, print_json
+from sumformer.cli.output import Json, command, console, drawing, effort, messages, print_json
 from sumformer.cli.pattern import read_pattern
 from sumformer.errors import CertificateError
 from sumformer.theorems.construction import Construction
@@ -164,7 +164,7 @@ def show(construction: Construction, found: AttackResult | Quadrature, out: Path
     table.add_row(sure, "", f"{c.total:.3g}", style="bold")
     table.add_row("asked for (ε)", "", f"{c.epsilon:.3g}")
     sought = "worst found by attack" if c.p is None else f"{c.norm}(f, N) by quadrature"
-    table.add_row(f"{sought} ({found.trials} trials)", "measured", f"{found.worst:.3g}")
+    table.add_row(f"{sought} ({effort(found)})", "measured", f"{found.worst:.3g}")
     console.print(table)
     if c.p is not None:
         for step in c.constants.get("layers", []):

@@ -69,6 +69,11 @@ def command(function: Callable[P, int | None]) -> Callable[P, None]:
     return run
 
 
+def effort(found: Any) -> str:
+    """How much was tried, in words."""
+    return f"{found.trials} trials{', cut short' if found.cut_short else ''}"
+
+
 def _report(error: SumformerError, as_json: bool) -> None:
     kind = "refused" if isinstance(error, RefusedError) else "error"
     if as_json:

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from sumformer.certificates.certificate import CERTIFICATE_FILE
 from sumformer.certificates.quadrature import Quadrature
-from sumformer.cli.output import Json, command, console, messages, print_json
+from sumformer.cli.output import Json, command, console, effort, messages, print_json
 from sumformer.errors import InputError
 from sumformer.theorems.verification import Verdict
 from sumformer.theorems.verification import verify as run
@@ -65,7 +65,7 @@ def show(verdict: Verdict) -> None:
     table.add_row("ε", f"{proof.epsilon:.3g}")
     if verdict.attack is not None:
         sought = "by quadrature" if isinstance(verdict.attack, Quadrature) else "worst found by attack"
-        table.add_row(f"{sought} ({verdict.attack.trials} trials)", f"{verdict.attack.worst:.3g}")
+        table.add_row(f"{sought} ({effort(verdict.attack)})", f"{verdict.attack.worst:.3g}")
     console.print(table)
     for assumption in proof.assumptions:
         unusual = assumption.startswith(("modulus:", "equivariance:", "not checked"))
