@@ -63,11 +63,11 @@ def check(directory: str | Path) -> Verification:
     constants, failures = read_constants(folder, c, net)
     failures += hash_failures(folder, c) + field_failures(c, f, net) + term_failures(c, KINDS)
     broken = structural_failures(net) + weight_failures(tensors, net)
-    same_box = net.centre == f.box.centre and net.radius == f.box.radius
-    if not broken and same_box:
+    of_the_target = (net.expression, net.centre, net.radius) == (f.countless, f.box.centre, f.box.radius)
+    if not broken and of_the_target:
         broken = kernel_failures(net) + identity_failures(net)
     parts: Parts = (math.inf, math.inf, math.inf)
-    if not broken and same_box and len(constants) == len(net.kernels):
+    if not broken and of_the_target and len(constants) == len(net.kernels):
         with proving(failures):
             parts, found = _prove(c, f, net, as_matrices(tensors, net), constants)
             failures += found

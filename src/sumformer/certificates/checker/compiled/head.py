@@ -89,8 +89,10 @@ def read_head(net: Attending, tokens: Tokens) -> Head:
     if net.tokens is not None and not (tokens.exact and net.tokens == n):
         raise Unproved(f"tokens: the head is made for {net.tokens}")
     share = Fraction(1, known) if kind == "PerformerAttention" else Fraction(1)
-    drift = _selection(found["W_V"], list(enumerate(net.sources)), share, "W_V")
-    drift += _selection(found["W_O"], [(c, i) for i, c in enumerate(net.targets)], Fraction(1), "W_O")
+    drifts = [
+        _selection(found["W_V"], list(enumerate(net.sources)), share, "W_V"),
+        _selection(found["W_O"], [(c, i) for i, c in enumerate(net.targets)], Fraction(1), "W_O"),
+    ]
     extra, roundings, mixed = set(), n + 8, 0.0
     if kind == "LinformerAttention":
         if net.tokens is None or not same(data["n_max"], n):
@@ -98,7 +100,7 @@ def read_head(net: Attending, tokens: Tokens) -> Head:
         E, F = (tensor(net.tensors, f"{prefix}{name}", (k, n)) for name in ("E", "F"))
         if not float(np.abs(E).max()) < 1e100:
             raise Unproved("attention: E is not a finite mixture")
-        drift += max(_relative(float(v), Fraction(1, n)) for v in (F.min(), F.max()))
+        drifts.append(max(_relative(float(v), Fraction(1, n)) for v in (F.min(), F.max())))
         extra, roundings, mixed = {f"{prefix}E", f"{prefix}F"}, n + k + 10, 2 * n * float(np.abs(E).max())
     elif kind != "SoftmaxAttention":
         if kind == "PerformerAttention" and net.tokens is None:
@@ -110,8 +112,11 @@ def read_head(net: Attending, tokens: Tokens) -> Head:
     if roundings * U > 0.1:
         raise Unproved("attention: more tokens than rounding allows")
     gamma = roundings * U / (1 - roundings * U)
+    relative = 0.0  # Π (1 + drift) (1 + γ) − 1: every weight is a factor of the one before
+    for drift in (*drifts, gamma):
+        relative += drift + relative * drift
     weights = {f"{prefix}{name}.weight" for name in shapes}
-    return Head((drift + gamma * (1 + drift)) * (1 + 1e-12), frozenset(weights | extra), mixed)
+    return Head(relative * (1 + 1e-12), frozenset(weights | extra), mixed)
 
 
 def _selection(matrix: Floats, places: list[tuple[int, int]], share: Fraction, name: str) -> float:

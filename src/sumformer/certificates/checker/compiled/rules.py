@@ -38,6 +38,7 @@ class Added:
     error: Floats = field(default_factory=lambda: np.zeros(2))
     size: float = 0.0
     constant: Fraction = field(default_factory=lambda: Fraction(0))
+    written: bool = False
     cleared: bool = False
     owner: object = None
     begun: set[str] = field(default_factory=set)
@@ -116,6 +117,7 @@ class Rules:
 
     def write(self, c: int, content: dict[str, float], error: Floats, size: float) -> None:
         added = self.at(c)
+        added.written = True
         for name, weight in content.items():
             if name in added.content:
                 raise Unproved(f"{name or 'an offset'} is written twice")
@@ -168,8 +170,8 @@ class Rules:
         bias, error = float(units.bias[0]), float(self.slots[c].error[1])
         short = max(0.0, error * UP - (low + bias) + 4e-16 * (abs(low) + abs(bias)))
         left = float(abs(Fraction(units.constants.get(c, 0.0)) - Fraction(bias))) * UP
-        self.overwrite(c)
-        self.write(c, {}, np.array([0.0, left + short]), 0.0)
+        added = self.overwrite(c)
+        added.error = added.error + np.array([0.0, left + short])
 
     def function(self, gadget: Gadget, entry: Entry) -> None:
         """Σ w g(t) into each coordinate, over the values written there."""

@@ -57,6 +57,8 @@ def _plan(net: Compiled, stream: Stream) -> list[list[tuple[Task, int, tuple[Ent
     plan: list[list[tuple[Task, int, tuple[Entry, ...]]]] = [[] for _ in net.layers]
     made: set[str] = set()
     for gadget in net.gadgets:
+        if len(set(gadget.values)) < len(gadget.values):
+            raise Unproved(f"{', '.join(gadget.values)[:60]}: a gadget names a value twice")
         if gadget.kind not in ("identity", "clear"):
             if made & set(gadget.values) or not gadget.values:
                 raise Unproved(f"{', '.join(gadget.values)} is made by two gadgets")
@@ -127,7 +129,7 @@ def _apply(stream: Stream, rules: Rules, k: int) -> None:
         added, slot = rules.added.get(c, Added()), stream.slots[c]
         if c == 0:
             raise Unproved(f"block {k}: it writes to the coordinate of 1")
-        if (added.cleared and (added.content or added.begun)) or (slot.owner is not None and not added.cleared):
+        if (added.cleared and added.written) or (slot.owner is not None and not added.cleared):
             raise Unproved(f"block {k}: coordinate {c} is written while it is overwritten, or a saw works there")
         bias = Fraction(float(layer.b_2[c]))
         beside = float(abs(bias - added.constant)) * UP + float(rules.rounding[c])

@@ -66,11 +66,11 @@ def check(directory: str | Path) -> Verification:
 
 
 def _prove(f: Target, net: Polynomial, weights: Floats, recorded: Constants, c: Certificate) -> tuple[Parts, list[str]]:
-    """The three parts of B', and what is wrong with the recorded constants and the claimed terms."""
+    """The three parts of B', ∞ where they are not sought, and what is wrong with the recorded constants and terms."""
     maxima = proved_maxima(f, net, recorded)
     first = remainder(recorded.own, recorded.others, net.m, recorded.rhos, maxima)
     if not first <= c.total:  # the rest would not help
-        return (first, 0.0, 0.0), total_failures(c, claims(c), {NAMES[0]: first})
+        return (first, math.inf, math.inf), total_failures(c, claims(c), {NAMES[0]: first})
     expansion = expand(net, weights)
     values = node_values(f.expression, f.box, recorded.own, recorded.others, net.m)
     second: Dropped = dropped(values, expansion, recorded, net.m)
