@@ -16,6 +16,7 @@ from sumformer.errors import InputError
 from sumformer.targets import Box, Tokens
 from sumformer.targets.target import target
 from sumformer.theorems.construction import construct
+from sumformer.theorems.verification import examine
 
 GAUSSIAN = "sum(exp(-{c}*norm2(x - y))*y)/sum(exp(-{c}*norm2(x - y)))"
 LONG = 600.0  # a time limit that does not bind
@@ -212,3 +213,24 @@ def test_a_witness_prints(gaussian):
     assert "|f − N|" in console.export_text()
     with pytest.raises(InputError, match="expected n ≤ 1"):
         Witness(witness.target, witness.tokens, (5,) * len(witness.weights), (0.0,), (0.0,)).X(most=1)
+
+
+# ---- where f is no number
+
+
+@pytest.mark.parametrize("places", [False, True])
+def test_an_error_that_is_no_number_is_not_below_any_bound(places):
+    c = construct("mean(y)", 1e-3, n=2, positions=places)
+    object.__setattr__(c, "target", target("mean(y) + 0*log(x - 9)", n=2, positions=places))
+    found, refuted = examine(c, c.certificate.total)
+    assert found.worst != found.worst
+    assert refuted
+
+
+def test_inputs_where_f_is_no_number_hide_no_others():
+    """In float64 e^(1000 x) − e^(1000 x) is NaN for most x; there the error is unknown, not the answer."""
+    c = construct("mean(y)", 1e-3, n=2)
+    object.__setattr__(c, "target", target("mean(y) + 1e-9*tanh(exp(1000*x) - exp(1000*x))", n=2))
+    found, refuted = examine(c, c.certificate.total)
+    assert 0 <= found.worst <= c.certificate.total
+    assert not refuted

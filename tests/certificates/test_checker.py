@@ -194,3 +194,20 @@ def test_high_powers_are_expanded_once(tmp_path, monkeypatch):
     monkeypatch.setattr(canonical, "MAX_WORK", 10**5)
     found = check(tmp_path / "net")
     assert found.verified, found.failures
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_many_coordinates_are_not_multiplied(dtype, tmp_path):
+    """p ⊛ Σ has 2 entries for each y_c, not 2⁵."""
+    construct("mean(y[0]+y[1]+y[2]+y[3]+y[4])", 0.1, d=5, n=2, dtype=dtype).save(tmp_path)
+    found = check(tmp_path)
+    assert found.verified, found.failures
+
+
+@pytest.mark.parametrize(
+    "source", ["mean((y*abs(x-y))**2)", "mean(y*norm(cat(x, y))**2)", "mean((y*abs(x-y))**3*abs(x-y)*exp(x*y))"]
+)
+def test_squares_of_absolute_values_are_squares(source, tmp_path):
+    """They are polynomials to the constructor, so they must be to the checker."""
+    construct(source, 1e-2, n=3).save(tmp_path)
+    assert check(tmp_path).verified

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from fractions import Fraction
 
 import numpy as np
@@ -65,6 +67,43 @@ def test_powers_lose_nearly_what_is_said():
     worst = max(abs(Fraction(float(g)) - Fraction(float(v)) ** 9) for g, v in zip(got, x, strict=True))
     wide = Tracked(Interval(np.array(1.0), np.array(1.2)), np.array(0.0))
     assert worst <= Fraction(float(OPS.power(wide, 9).error)) <= 6 * worst
+
+
+FUNCTIONS: dict[str, Callable[[float], float]] = {
+    "exp": math.exp,
+    "log": math.log,
+    "sqrt": math.sqrt,
+    "sin": math.sin,
+    "cos": math.cos,
+    "tanh": math.tanh,
+    "sigmoid": lambda v: 1 / (1 + math.exp(-v)),
+    "abs": abs,
+}
+
+
+@pytest.mark.parametrize("fn", FUNCTIONS)
+def test_functions(fn):
+    """Of all arguments within e of v, rounded to float16: e is counted, which moves more than rounding does."""
+    f, seen = FUNCTIONS[fn], []
+    for v in (0.0625, 0.5, 1.0, 1.5, 2.0):
+        for e in (0.0, v / 64, v / 2):
+            worst = max(abs(float(np.float16(f(v + e * k / 16))) - f(v)) for k in range(-16, 17))
+            assert worst <= float(OPS.function(fn, tracked(v, e)).error)
+            seen.append(worst > float(OPS.function(fn, tracked(v, 0.0)).error))
+    assert any(seen)
+
+
+@settings(deadline=None, max_examples=200)
+@given(st.lists(number, min_size=1, max_size=8), st.floats(0, 0.5), share)
+def test_norms(values, r, s):
+    """Squares, sums and the root in float16, of components that are off."""
+    total = np.float16(0)
+    for v in values:
+        x = near(v, v * r, s)
+        total = total + x * x
+    exact = math.sqrt(math.fsum(v * v for v in values))
+    bound = float(OPS.norm([tracked(v, v * r) for v in values]).error)
+    assert abs(float(np.sqrt(total)) - exact) <= bound * (1 + 1e-9)
 
 
 @settings(deadline=None, max_examples=200)

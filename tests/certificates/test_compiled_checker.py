@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,7 +15,7 @@ from tampered import Copy, Sample, Samples, Tampered, accepted
 
 from sumformer.certificates.checker import check
 from sumformer.errors import FileFormatError
-from sumformer.theorems.construction import load
+from sumformer.theorems.construction import construct, load
 
 GAUSS = "sum(exp(-(x - y)**2)*y)/sum(exp(-(x - y)**2))"
 SHARP = "sum(exp(-6*(x - y)**2)*y)/sum(exp(-6*(x - y)**2))"
@@ -147,3 +150,47 @@ def test_an_unknown_tensor_fails(copy: Copy):
     found = check(copy("gauss").weights(lambda d: d.__setitem__("extra", np.zeros(2))).folder)
     assert not found.verified
     assert "unknown tensor" in " ".join(found.failures)
+
+
+# ---- targets
+
+CANCELLING: list[tuple[str, float, Callable[[Fraction, Fraction], Fraction]]] = [
+    ("abs(mean(y)+x+33333.3-33333.1)", 1e-10, lambda x, m: m + x + Fraction(1, 5)),
+    ("abs(mean(y)+x+3333333333.3-3333333333.1)", 1e-2, lambda x, m: m + x + Fraction(1, 5)),
+    ("abs(3333333333.3*x-3333333333.1*x+mean(y))", 1e-2, lambda x, m: m + x / 5),
+    ("abs(mean(y)-x)+(x+3333333333.3-3333333333.1)", 1e-2, lambda x, m: abs(m - x) + x + Fraction(1, 5)),
+]
+
+
+@pytest.mark.parametrize(("source", "epsilon", "exact"), CANCELLING)
+def test_weights_that_cancel_keep_their_rounding(
+    source: str, epsilon: float, exact: Callable[[Fraction, Fraction], Fraction]
+) -> None:
+    c = construct(source, epsilon, n=3, architecture="transformer")
+    X = torch.rand(50, 3, 1, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    found = c(X)
+    for row, values in zip(X[..., 0].tolist(), found[..., 0].tolist(), strict=True):
+        mean = sum(map(Fraction, row), start=Fraction(0)) / 3
+        for x, value in zip(row, values, strict=True):
+            assert abs(Fraction(value) - exact(Fraction(x), mean)) <= Fraction(c.certificate.total)
+
+
+NESTED = [
+    ("mean(y*mean(y))", "0:1"),  # the square of a reduction
+    ("mean((y-mean(y))**2)", "0:1e-9"),  # all values are near each other
+    ("mean(exp(y-mean(y)))", "0:1e-9"),
+    ("sqrt(1+mean(y))*log(2+mean(y**2))+log(2+mean(y))", "0:1e-9"),
+    ("sum(exp(-(x-y)**2)*(y-mean(y)))/sum(exp(-(x-y)**2))", "0:1"),  # an own factor with a reduction
+]
+
+
+@pytest.mark.parametrize(("source", "box"), NESTED)
+def test_nested_targets_verify_compiled(source: str, box: str, tmp_path: Path) -> None:
+    construct(source, 0.01, n=5, box=box, architecture="performer").save(tmp_path)
+    found = check(tmp_path)
+    assert found.verified, found.failures
+
+
+def test_a_compiled_network_of_sequences_is_checked(tmp_path: Path) -> None:
+    construct("x*mean(y)*i", 1e-2, n=3, positions=True, architecture="transformer").save(tmp_path)
+    assert check(tmp_path).verified

@@ -1,17 +1,23 @@
-"""The parts of the check of a `CompiledTransformer`: forms over atoms, gaps of piecewise linear functions, saws."""
+"""The parts of the check of a `CompiledTransformer`: forms over atoms, gaps of linear pieces, saws, the stream."""
 
 from __future__ import annotations
 
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 import pytest
 from flint import fmpq
 
+import sumformer
+from sumformer.certificates.checker.compiled.files import read_compiled
 from sumformer.certificates.checker.compiled.forms import Forms, between
+from sumformer.certificates.checker.compiled.head import read_head
 from sumformer.certificates.checker.compiled.jets import jet
+from sumformer.certificates.checker.compiled.ledger import Layer
 from sumformer.certificates.checker.compiled.piecewise import gap, peak, pieces
 from sumformer.certificates.checker.compiled.saw import Branch
+from sumformer.certificates.checker.compiled.stream import Slot, Stream
 from sumformer.certificates.checker.interval import Interval
 from sumformer.certificates.checker.verification import Unproved
 from sumformer.targets import parse
@@ -97,3 +103,27 @@ def test_saw_stages_bound_the_square(M: int, stages: int):
     worse = Branch(1.0, 0.0, 0.0, 1.0)
     worse.stage(knots, 0.0, chords + np.eye(1, M)[0] * 0.01, None, True, 0.0)
     assert worse.high_error > 0.0099
+
+
+def test_a_mixture_that_overflows_is_no_head(tmp_path: Path) -> None:
+    """E X is multiplied by W_K = 0, which is 0 for numbers only."""
+    sumformer.construct("mean(y)", 0.1, n=3, architecture="linformer").save(tmp_path)
+    net = read_compiled(tmp_path)
+    (name,) = (name for name in net.tensors if name.endswith(".E"))
+    net.tensors[name][:] = 1e99
+    stream = object.__new__(Stream)
+    stream.net, stream.head = net, read_head(net, sumformer.target("mean(y)", n=3).tokens)
+    stream.slots = [Slot(size=1e250) for _ in range(net.width)]
+    with pytest.raises(Unproved, match="E X may overflow"):
+        stream.with_attention()
+
+
+def test_hidden_units_that_underflow_meet_large_weights() -> None:
+    """1e300·R(1e-310·t) has ten digits: 1e-310 is known to 2^-1074."""
+    one = np.zeros(1, dtype=np.int64)
+    layer = Layer(one, one, np.array([1e-310]), np.zeros(1), one, one, np.array([1e300]), np.zeros(1))
+    stream = object.__new__(Stream)
+    stream.slots = [Slot(size=1.0)]
+    t = 1 / 3
+    exact = Fraction(1e-310) * Fraction(t) * Fraction(1e300)
+    assert abs(Fraction(1e300 * (1e-310 * t)) - exact) <= Fraction(float(stream.rounding(layer, stream.slots)[0]))

@@ -248,3 +248,17 @@ def test_look_ups_may_be_fused(folders, tmp_path, name):
     assert check(forged).verified
     X = torch.rand(300, load(forged).network.n, 1, dtype=torch.float64)
     assert torch.equal(load(forged)(X), load(folders / name)(X))
+
+
+THIN = [
+    ("x", 0.128, {"n": 2, "box": "-1/3:1/7", "architecture": "sparse-transformer", "p": 8}),
+    ("max(i*y)", 0.568, {"n": 3, "positions": True, "architecture": "sparse-transformer", "p": 3.5}),
+]
+
+
+@pytest.mark.parametrize(("source", "epsilon", "options"), THIN)
+def test_thin_ramps_verify(source, epsilon, options, tmp_path):
+    """Kinks that are multiples of 2⁻³⁰ meet weights that are multiples of 2³⁰: their products are whole numbers."""
+    construct(source, epsilon, **options).save(tmp_path)
+    found = check(tmp_path)
+    assert found.verified, found.failures
