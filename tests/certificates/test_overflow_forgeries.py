@@ -88,13 +88,13 @@ def test_a_hidden_unit_that_writes_nothing(tmp_path):
 
     def entered(c, unit, width):
         u = next(v for v in c["ledger"]["values"] if v["op"] == "input")["name"]
-        of = {"of": [u], "weights": [1e300], "offset": 0.0}
+        of = {"of": [u], "weights": [1e140], "offset": 0.0}
         value = {"name": "zz", "op": "function", "of": of, "expression": "0*x", "at": width, "error": 0.0}
         c["ledger"]["values"].append({**value, "from": len(c["blocks"]["modules"]), "range": [0.0, 0.0]})
         stage = {"block": 0, "units": [unit, unit + 1], "writes": [width], "constants": {}}
         c["ledger"]["gadgets"].append({"kind": "function", "values": ["zz"], "stages": [[stage]]})
 
-    saved = widen(saved, entered, 1.7976931348623157e308, lambda unit, _: (unit, 1, 1e300), None)
+    saved = widen(saved, entered, 1.7976931348623157e308, lambda unit, _: (unit, 1, 1e140), None)
     refused(saved, "a hidden unit may overflow")
 
 

@@ -116,7 +116,7 @@ def _with_rounding(p: Pass, q: Shared, s: _Sizes, g: Interval, error: Floats) ->
         return ((1 + B) * all_of_them + B * alone + lost) / s.kernel
 
     # products a_t V_t and their sums may underflow: relative to |a c| Σ b K̃ as it is, whatever a_t is
-    tiny = (8 + 2 * len(q.numerator)) * a.tiny / (a_least * c * s.b_least * s.kernel)
+    tiny = (8 + 2 * len(q.numerator)) * a.tiny / a_least / c / s.b_least / s.kernel
     counting = 4 * a.count_roundings(tokens.maximum)
     gamma, steps = a.gamma(4 + counting), a.gamma(len(q.numerator) + 4 + counting)
     own_error = s.under.error / a_least
@@ -125,7 +125,7 @@ def _with_rounding(p: Pass, q: Shared, s: _Sizes, g: Interval, error: Floats) ->
     above: Floats = np.asarray(tiny)
     for term, own, ratio in zip(q.numerator, s.own, s.ratios, strict=True):
         size = p.setting.cells.polynomial(term.polynomial).magnitude.max() * s.mass
-        weight, drift = ratio.magnitude, own.error / (a_least * c)
+        weight, drift = ratio.magnitude, own.error / a_least / c
         part = sums(term)  # weight = |a_t/(a c)|
         above = above + drift * size + (weight + drift) * (part + steps * (size * (1 + 2 * B_K) + part))
     if not bool((kappa < 0.5).all()):

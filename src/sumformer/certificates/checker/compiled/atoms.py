@@ -74,7 +74,8 @@ class Atoms:
     def _nearest(self, terms: Terms, known: Mapping[int, Terms]) -> tuple[int, float] | None:
         distance, i = min(((self.distance(terms, found), i) for i, found in known.items()), default=(math.inf, -1))
         moving = self.mass({m: c for m, c in terms.items() if m != self.one})
-        return (i, distance) if distance <= NEAR * moving + 2.0**-46 * self.mass(terms) else None
+        near = math.isfinite(distance) and distance <= NEAR * moving + 2.0**-46 * self.mass(terms)
+        return (i, distance) if near else None
 
     def exponent(self, terms: Terms, near: bool = False) -> tuple[int, float]:
         """The number of an exponent, and the distance to it where a near one may be taken."""

@@ -2,7 +2,8 @@
 
 Rules beyond those of polynomials: e^P e^Q = e^{P+Q}, e^{log A − log B} = A/B, (k D + R)/D = k + R/D,
 max(a, b) = b + (a − b)⁺, t⁺ = t + (−t)⁺. A function value is an atom; one whose argument is near that of a known atom
-is taken for it, and errs by slope × distance.
+is taken for it, and errs by slope × distance. An error that is not 0 is at least FLOOR, and numbers that errors are
+multiplied by lie between FLOOR and 1/FLOOR: so no product of them is lost to underflow, or divided by an overflow.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 from flint import fmpq
@@ -20,6 +22,7 @@ from sumformer.certificates.checker.verification import Unproved
 
 INTERVALS = IntervalOperations()
 ZERO = fmpq(0)
+FLOOR = 1e-150
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,9 +33,15 @@ class Element:
     error: float
     range: Interval
 
+    def __post_init__(self) -> None:
+        if self.error != 0 and not self.error >= FLOOR:
+            object.__setattr__(self, "error", math.inf if math.isnan(self.error) else FLOOR)
+
     @property
     def size(self) -> float:
-        return float(self.range.magnitude)
+        """≥ |value|, in the range in which errors are multiplied; ∞ beyond it."""
+        found = float(self.range.magnitude)
+        return max(found, FLOOR) if 0 < found <= 1 / FLOOR else (0.0 if found == 0 else math.inf)
 
 
 class Forms:
@@ -86,7 +95,7 @@ class Forms:
         return self.add(a, self.neg(b))
 
     def scaled(self, a: Element, factor: float | Fraction) -> Element:
-        by = INTERVALS.const(Fraction(factor))
+        by = INTERVALS.const(Fraction(moderate(factor)))
         return Element(scale(a.terms, rational(factor)), abs(float(factor)) * a.error * UP, INTERVALS.mul(a.range, by))
 
     def mul(self, a: Element, b: Element) -> Element:
@@ -127,7 +136,8 @@ class Forms:
         D = scale(D, factor)
         outside: Terms = {(self.atoms.zero, turned, opposite): factor}
         if D.keys() == {self.atoms.one}:
-            error = b.error * float(range.magnitude) ** 2 * 2 if b.error else 0.0
+            moderate(1 / factor)
+            error = max(b.error * float(range.magnitude) * float(range.magnitude) * 2, FLOOR) if b.error else 0.0
             self._not_lost(b.error, b)
             if len(shared) == 1 and shared[0][1] == 1 and not exponent:  # b is one atom: so much it is at least
                 number, least = shared[0][0], (float(b.range.mignitude) - b.error) * abs(float(factor)) / UP
@@ -146,7 +156,7 @@ class Forms:
             near = self.atoms.number(held), 0.0
             self._inverses[near[0]] = D
         terms = self.atoms.multiply(outside, {(self.atoms.zero, ((near[0], -1),), 0): fmpq(1)})
-        error = pad / (low * float(b.range.mignitude)) if pad else 0.0
+        error = max(pad / low / float(b.range.mignitude), FLOOR) if pad else 0.0
         return Element(terms, error * UP, range)
 
     def _not_lost(self, pad: float, b: Element) -> None:
@@ -195,12 +205,12 @@ class Forms:
         first = lead(t.terms)[1]
         if first < 0:
             return self._within(self.add(t, self.positive(self.neg(t))), range)
-        unit = scale(t.terms, 1 / first)
+        unit = scale(t.terms, 1 / moderate(first))
         near = self.atoms.nearest("positive", unit)
         if near is None:
             size = (float(range.magnitude) + t.error) / float(first) * UP
             near = self.atoms.number(Atom("positive", unit, size, 0.0, self.atoms.own(unit))), 0.0
-        error = (near[1] * float(first) + t.error) * UP
+        error = ((max(near[1] * float(first), FLOOR) if near[1] else 0.0) + t.error) * UP
         return Element({(self.atoms.zero, ((near[0], 1),), 0): first}, error, range)
 
     def function(self, fn: str, v: Element) -> Element:
@@ -214,7 +224,7 @@ class Forms:
             return self._exponential(v, range)
         near = self.atoms.nearest(fn, v.terms)
         pad = v.error + (near[1] if near else 0.0)
-        error = slope(fn, v.range, pad) * pad if pad else 0.0
+        error = max(slope(fn, v.range, pad) * pad, FLOOR) if pad else 0.0
         if near is None:
             size, least = float(range.magnitude) + error, max(0.0, float(range.mignitude) - error)
             near = self.atoms.number(Atom(fn, v.terms, size * UP, least / UP, self.atoms.own(v.terms))), 0.0
@@ -238,13 +248,20 @@ class Forms:
                 pulled = self.mul(pulled, self.power(self._logs[single], int(c.numerator)))
         number, distance = self.atoms.exponent(rest, near=True)
         pad = v.error + distance
-        error = slope("exp", v.range, pad) * pad if pad else 0.0
+        error = max(slope("exp", v.range, pad) * pad, FLOOR) if pad else 0.0
         terms = self._reduced(self.atoms.multiply(pulled.terms, {(self.atoms.zero, (), number): fmpq(1)}))
-        lost = pulled.error * self.atoms.exponents[number].size if pulled.error else 0.0
+        lost = max(pulled.error * self.atoms.exponents[number].size, FLOOR) if pulled.error else 0.0
         return Element(terms, (error + lost) * UP, range)
 
     def _within(self, e: Element, range: Interval) -> Element:
         return Element(e.terms, e.error, range)
+
+
+def moderate(factor: Any) -> Any:
+    """The factor, if errors may be multiplied by it."""
+    if factor and not FLOOR <= abs(float(factor)) <= 1 / FLOOR:
+        raise Unproved(f"identity: numbers beyond {1 / FLOOR:g}, or below {FLOOR:g}, are not followed")
+    return factor
 
 
 def between(low: float, high: float) -> Interval:
@@ -262,4 +279,6 @@ def slope(fn: str, v: Interval, pad: float) -> float:
         return math.exp(high) * UP if high < 700 else math.inf
     if fn in ("log", "sqrt") and low <= 0:
         raise Unproved(f"identity: an argument of {fn} may not be positive")
-    return {"log": 1 / low if low > 0 else math.inf, "sqrt": 0.5 / math.sqrt(max(low, 1e-300))}.get(fn, 1.0) * UP
+    if fn == "log":
+        return 1 / low * UP
+    return 0.5 / math.sqrt(low) * UP if fn == "sqrt" else UP

@@ -61,6 +61,7 @@ class Head:
     relative: float
     tensors: frozenset[str]
     mixed: float = 0.0
+    count: int = 1  # tokens whose values are added before they are divided
 
 
 def read_head(net: Attending, tokens: Tokens) -> Head:
@@ -116,7 +117,7 @@ def read_head(net: Attending, tokens: Tokens) -> Head:
     for drift in (*drifts, gamma):
         relative += drift + relative * drift
     weights = {f"{prefix}{name}.weight" for name in shapes}
-    return Head(relative * (1 + 1e-12), frozenset(weights | extra), mixed)
+    return Head(relative * (1 + 1e-12), frozenset(weights | extra), mixed, n)
 
 
 def _selection(matrix: Floats, places: list[tuple[int, int]], share: Fraction, name: str) -> float:

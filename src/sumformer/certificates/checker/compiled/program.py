@@ -14,7 +14,7 @@ from flint import fmpq
 
 from sumformer.certificates.checker.compiled.atoms import UP, Terms, rational
 from sumformer.certificates.checker.compiled.files import Compiled
-from sumformer.certificates.checker.compiled.forms import INTERVALS, Element, Forms, between
+from sumformer.certificates.checker.compiled.forms import INTERVALS, Element, Forms, between, moderate
 from sumformer.certificates.checker.compiled.ideal import Ideal
 from sumformer.certificates.checker.compiled.ledger import Functional, Value
 from sumformer.certificates.checker.interval import Interval, meet
@@ -67,7 +67,7 @@ def functional(f: Functional, forms: Forms, known: Mapping[str, Element]) -> Ele
         return known[f.terms[0][0]]
     terms: Terms = {forms.atoms.one: rational(f.offset)} if f.offset else {}
     for name, weight in f.terms:
-        factor = rational(weight)
+        factor = rational(moderate(weight))
         for m, c in known[name].terms.items():
             terms[m] = terms[m] + factor * c if m in terms else factor * c
     terms = {m: c for m, c in terms.items() if c}

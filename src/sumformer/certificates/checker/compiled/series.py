@@ -13,7 +13,7 @@ from flint import fmpq
 
 from sumformer.certificates.checker.bound import Evaluation
 from sumformer.certificates.checker.compiled.atoms import UP, Terms, add, rational, scale
-from sumformer.certificates.checker.compiled.forms import INTERVALS, Element, Forms, between, widened
+from sumformer.certificates.checker.compiled.forms import FLOOR, INTERVALS, Element, Forms, between, moderate, widened
 from sumformer.certificates.checker.features import norm_of
 from sumformer.certificates.checker.interval import Floats, Interval
 from sumformer.certificates.checker.network import Network, Term, shifted
@@ -71,7 +71,9 @@ class Series:
                         value = c * weight
                         inner[m] = inner[m] + value if m in inner else value
             out = add(out, self.forms.atoms.multiply({(alpha, (), 0): fmpq(1)}, inner))
-        error = 2 * UP * channel.error * mass * norm_of(term.polynomial) if channel.error else 0.0
+        error = 0.0
+        if channel.error:
+            error = max(2 * UP * channel.error * moderate(mass) * moderate(norm_of(term.polynomial)), FLOOR)
         return Element(out, error, self._range(term, others))
 
     def _feature(self, number: int, channel: Element, index: tuple[int, ...], share: Fraction) -> Terms:

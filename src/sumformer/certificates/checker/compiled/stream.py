@@ -160,8 +160,9 @@ class Stream:
     def with_attention(self) -> list[Slot]:
         """X + Att(X): the means stand where nothing stood."""
         net, slots = self.net, list(self.slots)
-        if not self.head.mixed * max(slot.size for slot in slots) < HUGE:
-            raise Unproved("attention: E X may overflow, and W_K = 0 times it is no number")
+        largest = max(slot.size for slot in slots) * (1 + self.head.relative)
+        if not max(self.head.mixed, 4.0 * self.head.count) * largest < HUGE:
+            raise Unproved("attention: a sum over the tokens may overflow, and 0 times that is no number")
         for i, (source, target) in enumerate(zip(net.sources, net.targets, strict=True)):
             mean, name = self.values[net.mean_names[i]], net.source_names[i]
             here, there = self.slots[target], self.slots[source]

@@ -79,7 +79,7 @@ def _prove(c: Certificate, f: Target, net: Network) -> tuple[Parts, list[str]]:
     head = read_head(net, f.tokens)
     if net.tensors.keys() != net.tensor_names | head.tensors:
         raise Unproved("weights: some belong to no part of the network, or are missing")
-    _all_finite(net, f, head.mixed)
+    _all_finite(net, f, max(head.mixed, 4.0 * head.count * (1 + head.relative)))
     cells = read_cells(grid, f.box)
     own, others = _choices(len(cells.q), n)
     scale = float(code.shared_reads()[0])
@@ -108,6 +108,8 @@ def _all_finite(net: Network, f: Target, mixed: float) -> None:
     size = max(1.0, *(float(abs(end)) for end in (*f.box.lower, *f.box.upper)))
     for step, layers in enumerate(net.stairs):
         if step == 2:  # behind the attention
+            if not mixed * size < HUGE:
+                raise Unproved("attention: a sum over the tokens may overflow")
             size *= max(1.0, mixed)
         for layer in layers:
             reads = np.bincount(layer.rows_1, np.abs(layer.values_1), len(layer.b_1))
