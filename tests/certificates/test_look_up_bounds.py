@@ -177,3 +177,30 @@ def test_what_a_table_says_on_ramps_alone(tmp_path: Path, p: int) -> None:
     one = 2 * 2 * 0.96 / slope * (1 - 2 / slope)  # the volume where one token is on one of two ramps, and one is not
     truth = 1000 * (2 * one) ** (1 / p)
     assert truth <= check(net.folder).bound <= 1.1 * truth
+
+
+def test_drifts_of_the_head_are_factors(tmp_path: Path) -> None:
+    """W_V and W_O times 1.4: keys move by 0.96 of the mean, and one of them beyond its step."""
+    options = {"n": 2, "architecture": "transformer", "route": "grid", "options": {"activation": "step"}}
+    construct("8*x + 0*mean(y)", 0.6, **options).save(tmp_path / "net")
+    saved = Tampered(tmp_path / "net", tmp_path / "forged")
+    steps = len(load_file(saved.folder / "model.safetensors")["blocks.0.feed_forward.b_1"])
+
+    def change(tensors: dict[str, np.ndarray]) -> None:
+        tensors["blocks.1.feed_forward.value_2"][:] = 1.0  # the code of a cell is its number
+        for name in ("W_V", "W_O"):
+            tensors[f"blocks.2.attention.{name}.weight"] *= 1.4
+        own, mean = 20.0, 1.0
+        tensors["blocks.2.feed_forward.value_1"][0::2] = own
+        tensors["blocks.2.feed_forward.value_1"][1::2] = mean
+        for q in range(1, steps + 1):
+            low = (q - 1) * own + (q - 1 + steps) / 2 * mean + 0.8 * steps * mean
+            high = q * own + q / 2 * mean - 0.8 * steps * mean
+            tensors["blocks.2.feed_forward.b_1"][q - 1] = -(low + 0.3 if q == steps else (low + high) / 2)
+
+    saved.weights(change).edit("certificate", lambda c: c["constants"].update(code=float(steps)))
+    x = torch.linspace(0, 1, 101, dtype=torch.float64)
+    X = torch.cartesian_prod(x, x)[:, :, None]
+    made = load(saved.folder)
+    assert float((made.network(X) - made.target(X)).abs().max()) > made.certificate.total
+    assert not check(saved.folder).verified
