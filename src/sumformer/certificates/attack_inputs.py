@@ -192,6 +192,7 @@ def _below(value: Fraction, dtype: torch.dtype) -> float:
 
 
 def join(a: Multisets, b: Multisets) -> Multisets:
+    """Those of a, then those of b."""
     pairs = ((a.points, b.points), (a.logits, b.logits), (a.n, b.n))
     return Multisets(a.kind, *(torch.cat(pair) for pair in pairs))
 

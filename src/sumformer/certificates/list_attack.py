@@ -91,7 +91,7 @@ class ListSearch:
         return float(found[0])
 
     def errors(self, X: Tensor) -> Tensor:
-        """‖F(X)_i − N(X)_i‖_∞, (batch, n); ∞ where N is not finite, −1 where F is not."""
+        """‖F(X)_i − N(X)_i‖_∞, (batch, n); ∞ where N is not finite, −1 where F alone is not."""
         wanted = self.target(X)
         got = self.network(X.to(self.network.outside)).to(X)
         gap = torch.where(wanted.isfinite().all(-1), (wanted - got).abs().amax(-1), -1.0)

@@ -74,7 +74,7 @@ def quotient(p: Pass, q: Shared, leaf: Leaf[Tracked]) -> Tracked | None:
     error = deviation * diameter
     for terms in (q.numerator, (below,)):  # the computed sums themselves, which the quotient alone does not show
         refuse_overflow(p, q.kind, terms, leaf)
-    return _with_rounding(p, q, _Sizes(b_least, b_most, kernel, mass, own, under, ratios), g, error)
+    return _with_errors(p, q, _Sizes(b_least, b_most, kernel, mass, own, under, ratios), g, error)
 
 
 @dataclass(frozen=True)
@@ -88,8 +88,8 @@ class _Sizes:
     ratios: list[Interval]
 
 
-def _with_rounding(p: Pass, q: Shared, s: _Sizes, g: Interval, error: Floats) -> Tracked:
-    """(κ_num + sup|S|·κ_den)/(1 − κ_den), both relative to |a c| Σ b K̃ over the tokens summed; |S| ≤ mass · sup|g|.
+def _with_errors(p: Pass, q: Shared, s: _Sizes, g: Interval, error: Floats) -> Tracked:
+    """Errors of own factors, rounding: (κ_num + sup|S|·κ_den)/(1 − κ_den), relative to |a c| Σ b K̃; |S| ≤ mass·sup|g|.
 
     For …_others the sums computed are over all tokens less the own one: rounding is relative to Σ_all b + b_own, and
     (Σ_all b)/(Σ_others b) ≤ 1 + B, b_own/(Σ_others b) ≤ B with B = b_max/((n − 1) b_min); likewise for b K̃ with B_K.

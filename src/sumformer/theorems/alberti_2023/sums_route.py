@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from sumformer.algebra.interval import Interval
 from sumformer.errors import DomainError, RefusedError
-from sumformer.targets import Binary, Node, Power, Reduce, Unary, postorder, reductions
+from sumformer.targets import Reduce, reductions
 from sumformer.targets.domain import Tokens
 from sumformer.targets.target import Target
 from sumformer.theorems.alberti_2023.arithmetic import Arithmetic, refuse_overflow
@@ -20,7 +20,7 @@ from sumformer.theorems.alberti_2023.decomposition import Decomposition, decompo
 from sumformer.theorems.alberti_2023.error_bound import ErrorBound
 from sumformer.theorems.alberti_2023.expansion import Grouping
 from sumformer.theorems.alberti_2023.floors import floors_of, refuse_lost_precision, scales_of
-from sumformer.theorems.alberti_2023.guesses import at_a_guess, useful
+from sumformer.theorems.alberti_2023.guesses import advice_for, at_a_guess, useful
 from sumformer.theorems.alberti_2023.interpolation import DegreeBudgetError, Studies
 from sumformer.theorems.alberti_2023.kernel_errors import Switches
 from sumformer.theorems.alberti_2023.plan import Plan, make_plan
@@ -29,7 +29,6 @@ from sumformer.theorems.alberti_2023.ranges import reduction_ranges
 ACCEPT = 0.9  # of ε: leaves room for a checker whose enclosures are a little wider
 MARGIN = 1.05 / ACCEPT  # times a bound that was proved: an ε that is met
 TRIALS = 10
-FEW_TOKENS = 1000
 
 
 @dataclass(frozen=True)
@@ -129,7 +128,7 @@ def _search(
     pieces = token_pieces(decomposition, cells, target.tokens, own_token)
     kernels = {k: studies.of(k) for k in decomposition.kernels}
     floors = floors_of(decomposition, kernels, cells, target.tokens, own_token)
-    advice = _advice(arithmetic, target, own_token)
+    advice = advice_for(target, arithmetic, own_token)
     refuse_lost_precision(floors, kernels, epsilon, arithmetic, target, advice)
     scales = scales_of(floors, kernels, own_token)
     finest = min([scales[k] / max(abs(end) for end in s.range) for k, s in kernels.items() if any(s.range)] or [1.0])
@@ -180,31 +179,6 @@ def _search(
         reasons = ["no finite bound was proved"] if nearest.total == float("inf") else at_a_guess(met)
         raise RefusedError(f"ε = {epsilon:g} was not reached by the sums route", [*reasons, *advice], met)
     return best
-
-
-def _advice(arithmetic: Arithmetic, target: Target, own_token: bool) -> list[str]:
-    out = []
-    if arithmetic.name == "float32":
-        out.append("dtype='mixed' keeps float32 in and out and computes in float64")
-    found = [part for part in map(_divisor, postorder(target.expression)) if part is not None]
-    divisors = [part for part in found if reductions(part)]
-    if any(r.kind.endswith("others") for part in divisors for r in reductions(part)):
-        out.append(
-            "keep what is divided by, or under log, away from 0: by an offset, or by sum and mean over all tokens"
-        )
-    elif divisors and own_token and target.tokens.maximum > FEW_TOKENS:
-        out.append(f"fewer tokens would help (--tokens ..{FEW_TOKENS}): the own one is then more of what is divided by")
-    return out
-
-
-def _divisor(part: Node) -> Node | None:
-    """What must not come near 0."""
-    match part:
-        case Binary("/", _, divisor) | Unary("log", divisor):
-            return divisor
-        case Power(divisor, k) if k < 0:
-            return divisor
-    return None
 
 
 @dataclass(frozen=True)

@@ -285,8 +285,8 @@ class ExpressionIdeal:
             far, apart = far + abs(k) * q.den.error, apart + q.den.error
             inside = INTERVALS.add(q.integrand, INTERVALS.const(Fraction(k)))
             least = float(q.den.range.lo)
-            shares = apart / least, far / (least * float(inside.lo))
-            if not max(shares) <= 0.5:  # |log(1 + δ)| ≤ 2|δ| up to there
+            shares = apart / least, far / least / float(inside.lo)
+            if not all(share <= 0.5 for share in shares):  # |log(1 + δ)| ≤ 2|δ| up to there
                 continue
             moved = 2 * sum(shares)
             return _met(found, INTERVALS.function("log", inside), found.error + moved)
