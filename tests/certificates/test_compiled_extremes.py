@@ -14,9 +14,10 @@ from sumformer.targets.target import target
 from sumformer.theorems.construction import construct, load
 
 BIG, HALF, TINY, TINIER = "1" + "0" * 200, "1" + "0" * 156, "0." + "0" * 311 + "1", "0." + "0" * 329 + "1"
-ROOT = "1" + "0" * 165
+ROOT, LEAST = "1" + "0" * 165, "0." + "0" * 319 + "1"
 OTHERS = {  # what f has beside mean(y) + x, and the program has not
     "inverse": f"2500000*(1/(x + 1) - {BIG}*(1/({BIG}*(x + 1.0000004))))",
+    "inverse of a small number": f"2500000*(1/(x + 1) - {LEAST}/({LEAST}*(x + 1.0000004)))",
     "inverse of an atom": f"2500000*(1/sin(x + 1) - {BIG}*(1/({BIG}*sin(x + 1.0000004))))",
     "root": f"5000000*({HALF}*sqrt({TINY}*(x + 1.0000004)) - {HALF}*sqrt({TINY}*(x + 1)))",
     "positive part": f"2500000*(max(0, x - 0.5) - {ROOT}*({ROOT}*max(0, {TINIER}*(x - 0.5000004))))",

@@ -16,6 +16,7 @@ from sumformer.certificates.checker.arithmetic import Arithmetic
 from sumformer.certificates.checker.interval import Floats, Interval, IntervalOperations
 from sumformer.certificates.checker.verification import Unproved
 
+FLOOR = 1e-150  # an error in exact arithmetic, if there is one
 FUNCTION_ULPS = 8.0  # 4 ulp assumed of torch's functions, an ulp being at most 2u relative
 
 
@@ -53,7 +54,7 @@ class TrackedOperations:
 
     def mul(self, a: Tracked, b: Tracked) -> Tracked:
         error = a.value.magnitude * b.error + a.error * (b.value.magnitude + b.error)
-        return self.rounded(self.exact.mul(a.value, b.value), _settle(error))
+        return self.rounded(self.exact.mul(a.value, b.value), self._settle(error, a, b))
 
     def div(self, a: Tracked, b: Tracked) -> Tracked:
         """|(a+α)/(b+β) − a/b| = |α − (a/b)β|/|b+β|."""
@@ -61,7 +62,7 @@ class TrackedOperations:
         least = b.value.mignitude - b.error
         if bool(np.any(b.error > 0.9 * b.value.mignitude)):
             raise Unproved("a computed denominator may vanish")
-        return self.rounded(value, _settle((a.error + value.magnitude * b.error) / least))
+        return self.rounded(value, self._settle((a.error + value.magnitude * b.error) / least, a, b))
 
     def power(self, v: Tracked, k: int) -> Tracked:
         """|(v+e)^k − v^k| ≤ k·e·(|v|+e)^{k−1}; v^k is a product of k factors, k − 1 roundings in all.
@@ -75,7 +76,7 @@ class TrackedOperations:
         value, size = self.exact.power(v.value, k), v.value.magnitude + v.error
         error = k * v.error * size ** (k - 1)
         rounding = self.a.gamma(k - 1) * size**k + 16 * k * self.a.tiny * np.maximum(1.0, size) ** k
-        total = _settle(error + rounding)
+        total = self._settle(error + rounding, v)
         return Tracked(value, np.where(np.maximum(1.0, size) ** k + total < self.a.huge, total, np.inf))
 
     def total(self, values: list[Tracked]) -> Tracked:
@@ -91,7 +92,7 @@ class TrackedOperations:
     def norm(self, values: list[Tracked]) -> Tracked:
         """1-Lipschitz; w squares, w − 1 sums and a root: relative (w + 8)u. Squares that underflow cost √(w·tiny)."""
         exact = self.exact.norm([v.value for v in values])
-        errors = np.sqrt(sum((v.error**2 for v in values), np.asarray(0.0)))
+        errors = self._settle(np.sqrt(sum((v.error**2 for v in values), np.asarray(0.0))), *values)
         count = len(values)
         result = self.rounded(exact, errors * (1 + 1e-12), count + FUNCTION_ULPS)
         safe = exact.magnitude + errors < np.sqrt(self.a.huge) / 2
@@ -130,12 +131,15 @@ class TrackedOperations:
                 error = e * (small / (1 + small) ** 2 + 1e-12)
             case _:
                 raise Unproved(f"unknown function {fn}")
-        error = _settle(error)
+        error = self._settle(error, v)
         big = np.maximum(np.abs(lo), np.abs(hi)) + e < self.a.huge
         result = self.rounded(value, error, FUNCTION_ULPS)
         return Tracked(value, np.where(big, result.error, np.inf))
 
-
-def _settle(error: Floats) -> Floats:
-    """NaN (0·∞) means nothing is known."""
-    return np.where(np.isnan(error), np.inf, error)
+    def _settle(self, error: Floats, *operands: Tracked) -> Floats:
+        """NaN (0·∞) means nothing is known; what is not 0 stays so, where no `tiny` is added for underflow."""
+        error = np.where(np.isnan(error), np.inf, error)
+        if self.a.u:
+            return error
+        some = sum((operand.error for operand in operands), np.asarray(0.0)) > 0
+        return np.where(some, np.maximum(error, FLOOR), error)

@@ -111,7 +111,8 @@ def _field_failures(c: Certificate, f: Target, net: Compiled) -> list[str]:
     if c.architecture != ARCHITECTURES.get(str(kind)) or c.norm != "sup":
         out.append(f"architecture, norm: {c.architecture!r} in {c.norm!r} is not what this network is")
     symmetric = net.ideal.get("type") == "SymmetricSumformer"
-    if c.route not in (("symmetric",) if symmetric else ("exact", "sums")):
+    routes = ("symmetric",) if symmetric else ("sums",) if net.ideal.get("kernels") else ("exact", "sums")
+    if c.route not in routes:
         out.append(f"route: {c.route!r} is not that of the network's Sumformer")
     if c.arithmetic != "float64":
         out.append(f"arithmetic: {c.arithmetic!r}; a compiled network is proved in float64")

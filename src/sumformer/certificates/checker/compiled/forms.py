@@ -147,7 +147,7 @@ class Forms:
         near = self.atoms.nearest("inverse of", D)
         distance = near[1] if near else 0.0
         weight = self.atoms.mass({(self.atoms.zero, shared, exponent): 1 / factor})  # |b| ≤ |D| · weight
-        pad = b.error + distance * weight
+        pad = b.error + (max(distance * weight, FLOOR) if distance else 0.0)
         self._not_lost(pad, b)
         low = float(b.range.mignitude) - pad
         if near is None:

@@ -62,7 +62,7 @@ def pieces(knots: Floats, weights: Floats, low: float, high: float) -> Pieces:
 def gap(p: Pieces, at: Interval, over: Jet) -> tuple[float, float]:
     """[min, max] of F − g; `at` is g at the ends, `over` its jet on the pieces."""
     low, high = np.nextafter(p.lo - at.hi, -np.inf), np.nextafter(p.hi - at.lo, np.inf)
-    eighth = np.diff(p.ends) ** 2 / 8 * (1 + 1e-12)
+    eighth = np.nextafter(np.diff(p.ends) ** 2 / 8 * (1 + 1e-12), np.inf)  # not 0: a curvature may be ∞
     below = -peak(-low[:-1], -low[1:], np.maximum(-over.second.lo, 0.0) * eighth)
     above = peak(high[:-1], high[1:], np.maximum(over.second.hi, 0.0) * eighth)
     least = np.minimum(p.lo[:-1], p.lo[1:]) - over.value.hi
@@ -75,7 +75,7 @@ def gap(p: Pieces, at: Interval, over: Jet) -> tuple[float, float]:
 
 def peak(a: Floats, b: Floats, B: Floats) -> Floats:
     """max over 0 ≤ τ ≤ 1 of (1 − τ) a + τ b + 4B τ(1 − τ), rounded up."""
-    inside = np.abs(b - a) < 4 * B
+    inside = ~(np.abs(b - a) >= 4 * B)  # a B that is no number is not 0
     with np.errstate(all="ignore"):
         top = (a + b) / 2 + B + (b - a) ** 2 / np.where(inside, 16 * B, 1.0)
     found = np.where(inside, top, np.maximum(a, b))

@@ -15,7 +15,7 @@ import numpy as np
 from sumformer.certificates.checker.compiled.jets import JetOperations, jet
 from sumformer.certificates.checker.compiled.ledger import Entry, Functional, Gadget, Layer
 from sumformer.certificates.checker.compiled.piecewise import Pieces, gap, pieces, shifted
-from sumformer.certificates.checker.compiled.stream import UP, Slot, Stream
+from sumformer.certificates.checker.compiled.stream import TINY, UP, Slot, Stream
 from sumformer.certificates.checker.interval import Floats, Interval
 from sumformer.certificates.checker.verification import Unproved
 
@@ -122,7 +122,7 @@ class Rules:
             if name in added.content:
                 raise Unproved(f"{name or 'an offset'} is written twice")
             added.content[name] = weight
-        added.error = added.error + error
+        added.error = added.error + error + np.array([0.0, TINY])
         added.size += size
 
     def overwrite(self, c: int) -> Added:
@@ -242,7 +242,7 @@ class Rules:
         (al, ah), (bl, bh) = self.stream.span(f), self.stream.span(g)
         left = float(_reach(al, ah, a0) * _reach(bl, bh, b0))
         ea, eb = self.error_of(f), self.error_of(g)
-        error = abs(W) * (left + abs(float(b0)) * ea + abs(float(a0)) * eb) * UP
+        error = abs(W) * (left + abs(float(b0)) * ea + abs(float(a0)) * eb + TINY) * UP
         error = error + np.array([0.0, float(drift) * UP + abs(float(out)) * short])
         self.write(c, {name: W}, error, abs(float(out)) * max(0.0, high + float(read_error[1]) + float(bias)) * UP)
 

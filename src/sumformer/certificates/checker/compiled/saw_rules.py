@@ -13,7 +13,7 @@ import numpy as np
 from sumformer.certificates.checker.compiled.ledger import Entry, Functional, Gadget
 from sumformer.certificates.checker.compiled.rules import Rules
 from sumformer.certificates.checker.compiled.saw import Branch
-from sumformer.certificates.checker.compiled.stream import UP
+from sumformer.certificates.checker.compiled.stream import TINY, UP
 from sumformer.certificates.checker.interval import Floats
 from sumformer.certificates.checker.verification import Unproved
 from sumformer.targets.node import Node
@@ -64,7 +64,7 @@ class SawRules(Rules):
         shift = float(added - Fraction(W) * constant)
         branches[0].low_error += shift - 1e-15 * abs(shift)
         branches[0].high_error += shift + 1e-15 * abs(shift)
-        branches[0].moved = branches[0].moved + abs(W) * error * UP
+        branches[0].moved = branches[0].moved + abs(W) * (error + TINY) * UP
         return branches
 
     def _branch(
@@ -95,7 +95,7 @@ class SawRules(Rules):
         drift = abs(Fraction(float(layer.b_1[entry.first])) - offset)
         for n in wanted.keys() | names.keys():
             drift += abs(wanted.get(n, Fraction(0)) - Fraction(names.get(n, 0.0))) * Fraction(self.size_of(n))
-        d = float(drift) * UP
+        d = float(drift) * UP + TINY
         slack = 1e-15 * (1 + abs(low) + abs(high)) + d
         reach = max(abs(low - slack), abs(high + slack))
         branch = Branch(q, linear, low - slack, high + slack)

@@ -150,7 +150,7 @@ class Stream:
         for name, weight in wanted.items():
             if name in self.silent and name not in slot.content:
                 slot.content[name] = weight
-                slot.error = slot.error + abs(weight) * self.silent[name]
+                slot.error = slot.error + abs(weight) * self.silent[name] + TINY
         if slot.content != wanted or slot.owner is not None or slot.pending:
             raise Unproved(f"{value.name}: coordinate {value.at} does not hold it before block {value.ready}")
         low, high = self.spans[value.name]

@@ -15,7 +15,7 @@ from sumformer.certificates.checker.compiled.ledger import Entry, Gadget
 from sumformer.certificates.checker.compiled.rules import Added, Rules
 from sumformer.certificates.checker.compiled.saw import Branch
 from sumformer.certificates.checker.compiled.saw_rules import SQUARE, SawRules
-from sumformer.certificates.checker.compiled.stream import UP, Stream, finite
+from sumformer.certificates.checker.compiled.stream import TINY, UP, Stream, finite
 from sumformer.certificates.checker.interval import Floats
 from sumformer.certificates.checker.verification import Unproved
 
@@ -88,7 +88,7 @@ def _silent(gadget: Gadget, stream: Stream) -> None:
     if gadget.kind == "square" and stream.values[name].expression != SQUARE:
         raise Unproved(f"{name} is left out as a square, which it is not")
     sizes = [max(map(abs, stream.span(f))) for f in stream.values[name].of]
-    stream.silent[name] = np.full(2, sizes[0] * sizes[-1] * UP)
+    stream.silent[name] = np.full(2, sizes[0] * sizes[-1] * UP + TINY)
 
 
 def _run(rules: SawRules, task: Task, stage: int, entries: tuple[Entry, ...]) -> None:
