@@ -13,6 +13,7 @@ from rich.table import Table
 from sumformer.cli import learning
 from sumformer.cli.output import Json, command, console, drawing, messages, print_json
 from sumformer.cli.places import make_folder
+from sumformer.cli.said_progress import said_progress
 from sumformer.errors import InputError
 from sumformer.experiments.comparison import Config, run, write_comparison
 from sumformer.experiments.comparison.page import DATA_FILE, spread, verdict, write_rows
@@ -59,7 +60,9 @@ def compare(
     """
     how = learning.reading(per, task, set_column, features, targets, Sampling(sets, tokens, dim, box))
     chosen = tuple(ARCHITECTURES) if names is None else tuple(check_architecture(n.strip()) for n in names.split(","))
-    lengths = tuple(n for n in Config().lengths if n <= longest)
+    if longest < 1:
+        raise InputError(f"--longest: expected a number of tokens, got {longest}")
+    lengths = (*(n for n in Config().lengths if n < longest), longest)
     config = Config(chosen, parameters, _whole(latents), seeds, epochs, lengths=lengths)
     read_sets = read(data, how)
     make_folder(out, (DATA_FILE, REPORT_FILE), overwrite)
@@ -68,8 +71,8 @@ def compare(
         if out is not None:
             write_rows(so_far, out)
 
-    with messages.status("…") as status:
-        result = run(read_sets, config, lambda text: status.update(text), keep)
+    with said_progress() as tell:
+        result = run(read_sets, config, tell, keep)
     if out is not None:
         with drawing(REPORT_FILE):
             write_comparison(result, out, data)
