@@ -107,3 +107,12 @@ def test_compare_measures_as_far_as_it_was_asked(data, longest, measured):
 
 def test_compare_wants_a_number_of_tokens(data):
     assert "--longest" in run("compare", data / "tokens.npz", "--longest", "0", code=2).stderr
+
+
+def test_the_table_of_many_lengths_is_shown_whole(data):
+    few = ("--as", "polynomial-sumformer", "--latents", "2", "--seeds", "1", "--epochs", "1", "--longest", "10000")
+    words = ["compare", str(data / "tokens.npz"), *few, "--parameters", "500"]
+    result = CliRunner().invoke(app, words, env={"COLUMNS": "80"})
+    assert "ms/set at n =" in result.stdout
+    assert "MiB (8 × 10000)" in result.stdout
+    assert "…" not in result.stdout

@@ -110,7 +110,7 @@ def show(result: dict[str, Any]) -> None:
     console.print(table)
     console.print()
     lengths = _lengths(result)
-    against = _table("ms/set against n", *(f"n = {n}" for n in lengths), f"MiB (8 × {lengths[-1]})")
+    against = _table("ms/set at n =", *map(str, lengths), f"MiB (8 × {lengths[-1]})")
     for row in result["rows"]:
         at = {c["n"]: c for c in row["costs"]}
         times = (f"{1e3 * at[n]['predict_seconds']:.2g}" if n in at else "–" for n in lengths)
