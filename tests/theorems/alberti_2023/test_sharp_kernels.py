@@ -10,6 +10,7 @@ import torch
 
 from sumformer.certificates.checker import check
 from sumformer.certificates.checker.ellipse import Variables, maximum_on_ellipse
+from sumformer.errors import RefusedError
 from sumformer.targets import parse, to_source
 from sumformer.targets.domain import Box
 from sumformer.theorems.alberti_2023.components import component
@@ -91,6 +92,12 @@ def test_the_lowest_degree_that_is_enough():
     degree = found.coefficients.shape[0] - 1
     assert found.dropped + interpolant.remainder <= 0.5
     assert interpolant.truncate(degree - 1, "float64").dropped + interpolant.remainder > 0.5
+
+
+@pytest.mark.parametrize("source", ["mean(abs(x - y))", "mean(max(x, y))"])
+def test_a_kernel_with_a_kink_is_refused_with_a_smooth_one_to_take(source):
+    with pytest.raises(RefusedError, match=r"within 0.01 of sqrt\(t\*\*2 \+ 0.0001\)"):
+        construct(source, 1e-2)
 
 
 @pytest.mark.parametrize(

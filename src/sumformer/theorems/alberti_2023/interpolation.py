@@ -123,7 +123,8 @@ class Interpolant:
 
 def _rough(rest: FloatArray) -> float:
     """|rest| on a coarse grid."""
-    points = [np.cos(np.linspace(0, np.pi, 5 if rest.ndim > 2 else 41))] * rest.ndim
+    count = 5 if rest.ndim > 2 else min(2 * rest.shape[0] + 1, 401)
+    points = [np.cos(np.linspace(0, np.pi, count))] * rest.ndim
     return float(np.abs(chebyshev.evaluate(rest, points)).max())
 
 

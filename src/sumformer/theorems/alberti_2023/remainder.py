@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from sumformer.algebra import chebyshev
 from sumformer.algebra.tracked import INFLATE
 from sumformer.errors import DomainError
-from sumformer.targets import Node, to_source
+from sumformer.targets import Extremum, Node, Unary, postorder, to_source
 from sumformer.targets.domain import Box
 from sumformer.theorems.alberti_2023.ellipse import ellipse_candidates, ellipse_maximum
 
@@ -65,7 +65,7 @@ class Maxima:
             where = f"coordinate {self.coords[variable % len(self.coords)]} of {'xy'[variable // len(self.coords)]}"
             source = to_source(self.kernel)
             reason = f"{source} could not be shown analytic and bounded near the box {self.box} in {where}"
-            raise DomainError(f"{reason}: a smaller box, or a kernel that is smoother or wider, would help", source)
+            raise DomainError(f"{reason}: {_help(self.kernel)}", source)
         return found
 
     def best(self, variable: int, degree: int, like: Ellipse | None) -> Ellipse:
@@ -73,6 +73,12 @@ class Maxima:
         if like is not None and same is not None and same <= 100 * like.maximum:
             return Ellipse(variable, like.rho, same)
         return min(self.all(variable, degree), key=lambda e: e.remainder(degree))
+
+
+def _help(kernel: Node) -> str:
+    if any(isinstance(part, Extremum) or (isinstance(part, Unary) and part.fn == "abs") for part in postorder(kernel)):
+        return "abs(t) is within 0.01 of sqrt(t**2 + 0.0001), which can be; max(a, b) is (a + b + abs(a - b))/2"
+    return "a smaller box, or a kernel that is smoother or wider, would help"
 
 
 def interpolation_remainder(maxima: Maxima, degree: int) -> tuple[float, tuple[Ellipse, ...]]:
