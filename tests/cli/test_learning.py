@@ -153,6 +153,14 @@ def test_compare_recommends_by_its_rule(data, tmp_path):
     assert result["status"] == "finished"
 
 
+def test_compare_says_what_is_kept_and_marks_what_is_there(data):
+    few = ("--latents", "2", "--seeds", "1", "--epochs", "1", "--parameters", "1500", "--longest", "16")
+    said = run("compare", data / "tokens.npz", "--as", "deep-sets", *few).stdout
+    assert "nothing written; --out FOLDER keeps it" in said
+    assert "order of tokens" not in said
+    assert "* depends on the order" in run("compare", data / "tokens.npz", "--as", "linformer", *few).stdout
+
+
 @pytest.fixture
 def ctrl_c():
     """Python's own handler, also where the tests were started in the background, which ignores Ctrl-C."""

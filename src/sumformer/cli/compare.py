@@ -80,6 +80,7 @@ def compare(
         print_json(result)
     else:
         show(result)
+        console.print("nothing written; --out FOLDER keeps it" if out is None else f"written to {out}", markup=False)
     if result["status"] == "stopped":
         kept = "" if out is None else f"; they are kept in {out}"
         messages.print(f"stopped after {len(result['rows'])} of {len(chosen)} architectures{kept}", markup=False)
@@ -117,7 +118,8 @@ def show(result: dict[str, Any]) -> None:
         memory = f"{at[lengths[-1]]['peak_bytes'] / 2**20:.2g}" if lengths[-1] in at else "–"
         against.add_row(row["name"], *times, memory)
     console.print(against)
-    console.print("* depends on the order of tokens")
+    if not all(row["equivariant"] for row in result["rows"]):
+        console.print("* depends on the order of tokens")
     for name, why in result["left_out"].items():
         console.print(f"left out: {name}, {why}")
     console.print(f"rule: {result['recommendation']['rule']}")
