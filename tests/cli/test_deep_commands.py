@@ -8,9 +8,6 @@ import pytest
 from typer.testing import CliRunner
 
 from sumformer.cli.app import app
-from sumformer.cli.pattern import read_pattern
-from sumformer.errors import InputError
-from sumformer.nn import patterns as sparse
 
 
 def run(*arguments, code=0):
@@ -94,12 +91,3 @@ def test_sizes_as_a_table():
     assert "deep-transformer" in text
     assert "token-wise layers and weights are at most so many" in " ".join(text.split())
     assert "expected positive numbers" in run("sizes", "x+mean(y)", "--epsilon", "0,x", "--json", code=2).output
-
-
-def test_patterns_by_name():
-    assert read_pattern("window:2") == sparse.Window(2)
-    assert read_pattern("big-bird:1,1,2") == sparse.BigBird(1, 1, 2)
-    assert read_pattern("star") == sparse.Star()
-    for text in ("window", "window:a", "window:1,2", "nothing:1"):
-        with pytest.raises(InputError):
-            read_pattern(text)

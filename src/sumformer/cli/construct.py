@@ -14,7 +14,6 @@ from sumformer.certificates.quadrature import Quadrature
 from sumformer.cli.comparison import compare
 from sumformer.cli.formula import formula_target
 from sumformer.cli.output import Json, command, console, drawing, effort, messages, print_json
-from sumformer.cli.pattern import read_pattern
 from sumformer.errors import CertificateError
 from sumformer.theorems.construction import Construction
 from sumformer.theorems.construction import construct as build
@@ -48,6 +47,9 @@ PatternOption = Annotated[
 NormP = Annotated[
     float | None, typer.Option("--norm-p", help="p of d_p: of a deep- or sparse-transformer, or --activation relu.")
 ]
+Fused = Annotated[
+    bool, typer.Option("--fused", help="Of a deep- or sparse-transformer: find look-up layers by search, same results.")
+]
 Projected = Annotated[int | None, typer.Option("--k", help="Of a linformer: rows k ≥ 1 of E and F.")]
 CodeOption = Annotated[
     str | None,
@@ -75,6 +77,7 @@ def construct(
     activation: ActivationOption = None,
     pattern: PatternOption = None,
     norm_p: NormP = None,
+    fused: Fused = False,
     k: Projected = None,
     code: CodeOption = None,
     out: Out = None,
@@ -87,8 +90,9 @@ def construct(
     options: dict[str, Any] = {} if prefer is None else {"prefer": prefer}
     options |= {} if code is None else {"code": code}
     options |= {} if activation is None else {"activation": activation}
-    options |= {} if pattern is None else {"pattern": read_pattern(pattern)}
+    options |= {} if pattern is None else {"pattern": pattern}
     options |= {} if norm_p is None else {"p": norm_p}
+    options |= {"fused": True} if fused else {}
     options |= {} if k is None else {"k": k}
     if architecture == "all":
         compare(f, epsilon, route, dtype, options, out, overwrite, as_json)

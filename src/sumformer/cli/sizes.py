@@ -12,10 +12,10 @@ from rich.table import Table
 from sumformer.cli.construct import BoxOption, Dim, Expression
 from sumformer.cli.formula import formula_target
 from sumformer.cli.output import Json, command, console, messages, print_json
-from sumformer.cli.pattern import read_pattern
 from sumformer.cli.places import check_picture
 from sumformer.errors import InputError
 from sumformer.experiments.sizes import KEYS, rows
+from sumformer.nn.patterns.named import named
 
 Tokens = Annotated[str, typer.Option("--tokens", "-n", help="How many tokens, one number ≥ 2.")]
 Epsilons = Annotated[str, typer.Option("--epsilon", "-e", help="The errors d_p(f, N) ≤ ε asked for, by commas.")]
@@ -41,7 +41,7 @@ def sizes(
     f = formula_target(expression, n=tokens, d=dim, box=box)
     found = []
     with messages.status("constructing …") as status:
-        for row in rows(f, _numbers(epsilon), norm_p, read_pattern(pattern)):
+        for row in rows(f, _numbers(epsilon), norm_p, named(pattern)):
             status.update(f"{row['name']}, ε = {row['epsilon']:g}: {row['how']}")
             found.append(row)
     if out is not None:

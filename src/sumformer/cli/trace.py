@@ -10,9 +10,9 @@ import typer
 from rich.table import Column, Table
 
 from sumformer.cli.output import Json, command, console, print_json
-from sumformer.cli.pattern import read_pattern
 from sumformer.cli.places import check_picture
 from sumformer.errors import InputError
+from sumformer.nn.patterns.named import named
 from sumformer.theorems.yun_2020_deep.plan import Plan, equivariant_plan, position_plan
 from sumformer.theorems.yun_2020_deep.trace import Trace, spread_tokens
 from sumformer.theorems.yun_2020_deep.trace import trace as run
@@ -91,7 +91,7 @@ def show(plan: Plan, found: Trace, every: bool) -> None:
 
 def _plan(n: int, d: int, positions: bool, pattern: str | None) -> Plan:
     if pattern is not None:
-        return sparse_plan(read_pattern(pattern), n, d)
+        return sparse_plan(named(pattern), n, d)
     return position_plan(n, d) if positions else equivariant_plan(n, d)
 
 

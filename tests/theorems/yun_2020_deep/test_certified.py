@@ -98,14 +98,6 @@ def test_exact_arithmetic_goes_where_float64_cannot():
     assert (found.layers(np.array([[[1], [1], [6], [9]], [[-1], [0], [9], [2]]]), fused=True) == 0).all()
 
 
-@pytest.mark.slow
-def test_what_is_said_to_be_reachable_is():
-    with pytest.raises(RefusedError) as refusal:
-        construct("x+mean(y)", 1e-3, architecture="deep-transformer", n=3)
-    reachable = refusal.value.reachable
-    assert construct("x+mean(y)", reachable, architecture="deep-transformer", n=3).certificate.total <= reachable
-
-
 @pytest.mark.parametrize(
     ("arguments", "match"),
     [
@@ -120,13 +112,6 @@ def test_what_is_said_to_be_reachable_is():
 def test_what_does_not_fit_is_said(arguments, match):
     with pytest.raises(InputError, match=match):
         construct("x+mean(y)", 0.5, architecture="deep-transformer", **arguments)
-
-
-def test_a_pattern_that_is_none():
-    with pytest.raises(InputError, match=r"sumformer\.nn\.patterns\.Pattern"):
-        construct("x+mean(y)", 0.5, architecture="sparse-transformer", n=2, pattern="window")
-    with pytest.raises(RefusedError, match="Assumption 1"):
-        construct("x+mean(y)", 0.5, architecture="sparse-transformer", n=3, pattern=sparse.Window(0))
 
 
 def test_multisets_are_counted_and_found():
