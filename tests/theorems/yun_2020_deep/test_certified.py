@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
 import pytest
 import torch
 
@@ -13,9 +12,7 @@ from sumformer.nn import patterns as sparse
 from sumformer.targets import target
 from sumformer.theorems.construction import construct
 from sumformer.theorems.yun_2020_deep.certified import zero_bound
-from sumformer.theorems.yun_2020_deep.exact_transformer import exact_transformer
 from sumformer.theorems.yun_2020_deep.multisets import Multisets, longest_run, orders
-from sumformer.theorems.yun_2020_deep.plan import equivariant_plan
 
 
 def distance(f, network, p, per_axis, offset=0.37):
@@ -81,21 +78,6 @@ def test_a_refusal_says_which_epsilon_is_reachable():
         construct("x+mean(y)", 1e-3, architecture="deep-transformer", n=3)
     reachable = refusal.value.reachable
     assert 1e-3 < reachable < 3
-
-
-def test_exact_arithmetic_goes_where_float64_cannot():
-    f = target("x+mean(y)", n=4)
-    with pytest.raises(RefusedError, match="float64") as refusal:
-        construct(f, 2.0, architecture="deep-transformer")
-    epsilon = 0.97 * refusal.value.reachable
-    found = exact_transformer(equivariant_plan(4, 1), f, epsilon)
-    assert found.bound <= epsilon
-    assert 64 * found.layers.magnitude.overall > 2**53
-    X = np.array([[[1], [4], [6], [9]], [[3], [0], [9], [2]]])
-    wanted = f(torch.from_numpy((X + 0.5) / found.choice.grid.q))
-    got = found.layers(X, fused=True).astype(np.float64)
-    assert np.abs(got - wanted.numpy()).max() < 1e-9
-    assert (found.layers(np.array([[[1], [1], [6], [9]], [[-1], [0], [9], [2]]]), fused=True) == 0).all()
 
 
 @pytest.mark.parametrize(
