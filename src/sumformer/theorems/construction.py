@@ -15,6 +15,7 @@ from torch import Tensor
 from sumformer.algebra.rounding import shown_up
 from sumformer.certificates.certificate import CERTIFICATE_FILE, OWN_TOKEN, Certificate, sha256
 from sumformer.errors import FileFormatError, InputError, RefusedError, ShapeError
+from sumformer.nn.deep_transformer import DeepTransformer
 from sumformer.nn.inputs import check_tokens, keep_from_attention_mask, zero_padding
 from sumformer.nn.patterns.pattern import Pattern
 from sumformer.nn.positioned import Positioned
@@ -51,8 +52,10 @@ class Construction:
 
     def __repr__(self) -> str:
         c = self.certificate
-        bound = f"{c.norm} error ≤ {c.total:.3g}"
-        return f"Construction({c.target} as a {c.architecture} by route {c.route}: {bound}, d' = {c.latent_dimension})"
+        bound, size = f"{c.norm} error ≤ {c.total:.3g}", "width" if isinstance(self.network, DeepTransformer) else "d'"
+        return (
+            f"Construction({c.target} as a {c.architecture} by route {c.route}: {bound}, {size} = {c.latent_dimension})"
+        )
 
     def __call__(
         self,
@@ -193,9 +196,13 @@ class Construction:
 
     @property
     def proof_latent_dimension(self) -> int | None:
-        """C(n+d, d) − 1, the paper's d', where n is bounded."""
+        """C(n+d, d) − 1, the paper's d', where n is bounded; deep networks have no d'."""
         tokens = self.target.tokens
-        return None if tokens.symbolic else comb(tokens.maximum + self.target.d, self.target.d) - 1
+        return (
+            None
+            if tokens.symbolic or isinstance(self.network, DeepTransformer)
+            else comb(tokens.maximum + self.target.d, self.target.d) - 1
+        )
 
 
 def construct(

@@ -8,6 +8,7 @@ from sumformer.errors import CertificateError
 from sumformer.nn.compiled_transformer import CompiledTransformer
 from sumformer.nn.deep_transformer import DeepTransformer
 from sumformer.nn.look_up_transformer import LookUpTransformer
+from sumformer.nn.positioned import Positioned
 from sumformer.theorems.alberti_2023.faithfulness import faithfulness
 from sumformer.theorems.construction import Construction
 
@@ -16,7 +17,7 @@ _COUNTED = ("attention_layers", "feed_forward_layers", "width", "nonzero", "dens
 
 def attention_layers(made: Construction) -> int | None:
     """How many are not 0; None where that is not counted."""
-    network = made.network
+    network = _inner(made)
     if isinstance(network, CompiledTransformer | LookUpTransformer):
         return faithfulness(network).attention_layers
     if isinstance(network, DeepTransformer):
@@ -26,7 +27,7 @@ def attention_layers(made: Construction) -> int | None:
 
 def counted_sizes(made: Construction) -> dict[str, Any]:
     """By name; a compiled network must be what its theorem speaks of."""
-    network = made.network
+    network = _inner(made)
     if isinstance(network, CompiledTransformer | LookUpTransformer):
         counted = faithfulness(network)
         if not counted.faithful:
@@ -41,3 +42,8 @@ def counted_sizes(made: Construction) -> dict[str, Any]:
         "dense": sum(p.numel() for p in tensors),
         "largest_weight": max((float(p.abs().max()) for p in tensors if p.numel()), default=None),
     }
+
+
+def _inner(made: Construction) -> Any:
+    """Places are given to a network from outside; what computes with them is counted."""
+    return made.network.network if isinstance(made.network, Positioned) else made.network
