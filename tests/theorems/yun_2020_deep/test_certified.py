@@ -73,6 +73,19 @@ def test_the_zero_network_suffices_where_it_does():
     assert built.certificate.total <= 2.5
 
 
+@pytest.mark.parametrize(
+    ("architecture", "domain"),
+    [("deep-transformer", {}), ("deep-transformer", {"positions": True}), ("sparse-transformer", {})],
+)
+def test_outside_the_box(architecture, domain):
+    """0 by Theorem 2; not with positions, nor along a pattern."""
+    c = construct("x+mean(y)+1", 1.0, architecture=architecture, n=2, box="-1:1", **domain)
+    outside = torch.tensor([-1e6, -3.0, -1.001, 1.001, 2.0, 1e6], dtype=torch.float64)
+    X = torch.cartesian_prod(outside, torch.linspace(-0.9, 0.9, 20, dtype=torch.float64)).unsqueeze(-1)
+    found = c.network(torch.cat([X, X.flip(1)]))
+    assert bool((found == 0).all()) == (architecture == "deep-transformer" and not domain)
+
+
 def test_a_refusal_says_which_epsilon_is_reachable():
     with pytest.raises(RefusedError, match="the largest that fits is 1/δ") as refusal:
         construct("x+mean(y)", 1e-3, architecture="deep-transformer", n=3)

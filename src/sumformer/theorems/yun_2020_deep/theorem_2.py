@@ -1,6 +1,9 @@
 """Y Theorems 2 and 3: for f continuous and ε > 0 there is g ∈ 𝒯^{2,1,4} with d_p(f, g) ≤ ε; with positions, for any f.
 
-d_p(f, g) = (∫_{𝒳ⁿ} ‖f(X) − g(X)‖_p^p dX)^{1/p},  1 ≤ p < ∞.  Inputs outside 𝒳 map to 0 (Theorem 2).
+d_p(f, g) = (∫_{𝒳ⁿ} ‖f(X) − g(X)‖_p^p dX)^{1/p},  1 ≤ p < ∞,  𝒳 the box.
+
+Theorem 2: g(X) = 0 where a token lies outside 𝒳, by a ramp or more, or two lie in one cell. Theorem 3, with positions,
+says nothing of g there, and it is not 0.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """S Theorem 1: for f continuous, ε > 0 and a pattern that meets Assumption 1 there is a sparse g with d_p(f, g) ≤ ε.
 
 Attention is along the O(n) connections of the pattern, softmax as ρ (Assumption 2); γ and the reach s are found.
+There are positions, so that nothing is said of g where a token lies outside the box, and it is not 0 there.
 """
 
 from __future__ import annotations
