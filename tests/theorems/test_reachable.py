@@ -35,6 +35,15 @@ def test_the_epsilon_of_a_refusal(source, epsilon, asked):
         assert sumformer.construct(source, said, **asked).certificate.total <= said
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(("source", "epsilon", "asked"), [*CASES, ("x+mean(y)", 1e-3, {"n": 3, **DEEP})])
+def test_the_number_a_refusal_carries(source, epsilon, asked):
+    with pytest.raises(RefusedError) as refusal:
+        sumformer.construct(source, epsilon, **asked)
+    reachable = refusal.value.reachable
+    assert sumformer.construct(source, reachable, **asked).certificate.total <= reachable
+
+
 def test_of_a_function_without_a_formula():
     f = sumformer.target(lambda X: X - X.mean(-2, keepdim=True), n=8, d=2, lipschitz=2.0)
     with pytest.raises(RefusedError) as refusal:
