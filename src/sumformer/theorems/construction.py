@@ -52,9 +52,10 @@ class Construction:
 
     def __repr__(self) -> str:
         c = self.certificate
-        bound, size = f"{c.norm} error ≤ {c.total:.3g}", "width" if isinstance(self.network, DeepTransformer) else "d'"
+        name = "width" if isinstance(self.network, DeepTransformer) else "d'"
+        bound = f"{c.norm} error ≤ {c.total:.3g}"
         return (
-            f"Construction({c.target} as a {c.architecture} by route {c.route}: {bound}, {size} = {c.latent_dimension})"
+            f"Construction({c.target} as a {c.architecture} by route {c.route}: {bound}, {name} = {c.latent_dimension})"
         )
 
     def __call__(
@@ -197,12 +198,9 @@ class Construction:
     @property
     def proof_latent_dimension(self) -> int | None:
         """C(n+d, d) − 1, the paper's d', where n is bounded; deep networks have no d'."""
-        tokens = self.target.tokens
-        return (
-            None
-            if tokens.symbolic or isinstance(self.network, DeepTransformer)
-            else comb(tokens.maximum + self.target.d, self.target.d) - 1
-        )
+        tokens, d = self.target.tokens, self.target.d
+        none = tokens.symbolic or isinstance(self.network, DeepTransformer)
+        return None if none else comb(tokens.maximum + d, d) - 1
 
 
 def construct(
