@@ -55,7 +55,7 @@ STILL_TRUE = {
     rf"constants\.({'|'.join(NOT_CLAIMED)}) .*": "remarks, which the certificate says are not claimed",
     r"tokens text": "these compiled networks take any n, and the proof was carried out for the new one",
     r"terms\.\d+\.bound up 5e-324": "the least number above 0: one more changes no sum",
-    r"constants\.(ideal\.)?kernels\.\d+\.range\.(0 down|1 up)": "a wider enclosure; narrower ones are refused",
+    r"constants\.(ideal\.)?kernels\.\d+\.range\.(0 down|0 negative [^-].*|1 up)": "wider; narrower ones are refused",
     r"constants\.(ideal\.)?(kernels\.\d+\.)?dropped up": "a larger bound, which nothing uses; smaller ones are refused",
     r"constants\.(ideal\.)?kept up": "an orbit no larger than rounding may count or not; fewer are refused",
     r"constants\.parts up": "the proof goes by it: with more parts it holds as well",
