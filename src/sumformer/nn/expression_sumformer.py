@@ -106,8 +106,8 @@ class ExpressionSumformer(ExpressionReadings):
         blocks = []
         for i, channel in enumerate(self._channels):
             factor = w if channel.is_one else w * self._scalar(channel.factor, y=z)
-            left = in_groups(tables[0] * factor.unsqueeze(-1), self.group)
-            right = in_groups(self._suffixes(i, tables), self.group)
+            left = in_groups(tables[0] * factor.unsqueeze(-1), self.group, spare=True)
+            right = in_groups(self._suffixes(i, tables), self.group, spare=True)
             outer = (left.transpose(2, 3) @ right).flatten(2)
             blocks.append(outer.index_select(-1, self._constant(f"feature_{i}", z)))
         return torch.cat(blocks, dim=-1) if blocks else z.new_zeros(z.shape[0], 1, 0)

@@ -18,12 +18,18 @@ def levels(n_max: int, group: int) -> int:
     return count
 
 
-def in_groups(values: Tensor, group: int) -> Tensor:
-    """(batch, n, m) → (batch, ⌈n/group⌉, group, m), zeros appended."""
-    n = values.shape[1]
+def in_groups(values: Tensor, group: int, spare: bool = False) -> Tensor:
+    """(batch, n, m) → (batch, ⌈n/group⌉, group, m), zeros appended.
+
+    With `spare`, under torch.compile, one more group of zeros: a matrix product over groups of which there may be a
+    single one is compiled twice.
+    """
+    n, compiled = values.shape[1], torch.compiler.is_compiling()
     missing = (n + group - 1) // group * group - n
-    if not torch.compiler.is_compiling() and missing == 0:
+    if not compiled and missing == 0:
         return torch.unflatten(values, 1, (-1, group))
+    if spare and compiled and not torch.compiler.is_exporting():
+        missing = missing + group
     zeros = values.new_zeros(values.shape[0], missing, values.shape[2])
     return torch.unflatten(torch.cat([values, zeros], dim=1), 1, (-1, group))
 
