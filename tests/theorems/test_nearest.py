@@ -63,3 +63,10 @@ def test_what_a_compiled_network_is_refused_with_can_be_had(expression: str, eps
     assert made.certificate.total <= named
     with pytest.raises(RefusedError):
         sumformer.construct(expression, max(named / 3, epsilon), d=1, n=n, architecture="performer")
+
+
+def test_a_refused_polynomial_names_route_exact() -> None:
+    with pytest.raises(RefusedError, match=r"(?s)- exact: .*by route exact$") as refused:
+        sumformer.construct("x - mean(y)", 3e-13, d=1)
+    assert refused.value.reachable is not None
+    assert sumformer.construct("x - mean(y)", refused.value.reachable, d=1).certificate.route == "exact"

@@ -52,10 +52,11 @@ def by_route(
         try:
             return _function(name)(f, epsilon, arithmetic), tuple(passed)
         except (RefusedError, DomainError) as refusal:
-            passed.append(f"{name}: {in_one_line(refusal)}")
+            called = _called(name, f)
+            passed.append(f"{called}: {in_one_line(refusal)}")
             first = first or refusal
             if isinstance(refusal, RefusedError) and refusal.reachable is not None:
-                reachable[name] = refusal.reachable
+                reachable[called] = refusal.reachable
     if isinstance(first, UndefinedError) and f.tokens.minimum < f.tokens.maximum:
         passed = passed[:1]  # a number of tokens would not make it exist
     best = min(reachable, key=reachable.__getitem__, default=None)
@@ -69,11 +70,18 @@ def by_route(
 
 
 def _tried(f: Target | OpaqueTarget, epsilon: float, arithmetic: Arithmetic, route: str, guess: float) -> float | None:
-    """An ε at which the route goes through, smaller than |f|; other routes than sums are taken at their word."""
-    if route != "sums" or isinstance(f, OpaqueTarget):
+    """An ε at which the route goes through, smaller than |f|; routes symmetric and grid are taken at their word."""
+    if route not in ("exact", "sums") or isinstance(f, OpaqueTarget):
         return guess
     found = nearest(lambda e: _function(route)(f, e, arithmetic), epsilon, guess, PATIENCE)
     return None if found is None else useful(found, f)
+
+
+def _called(route: str, f: Target | OpaqueTarget) -> str:
+    """What `route` is called for f: sums, where f is a polynomial, exact."""
+    from sumformer.theorems.alberti_2023.sums_built import is_polynomial
+
+    return "exact" if route == "sums" and isinstance(f, Target) and is_polynomial(f) else route
 
 
 def estimate(f: Target, epsilon: float, arithmetic: Arithmetic, route: str) -> Estimate:

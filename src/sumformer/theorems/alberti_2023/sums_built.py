@@ -59,6 +59,14 @@ def _plain_or_tabulated(f: Target, epsilon: float, arithmetic: Arithmetic) -> tu
         raise refusal from None
 
 
+def is_polynomial(f: Target) -> bool:
+    """Whether route sums takes f as route exact."""
+    try:
+        return decompose(f.countless, f.box, "split").polynomial
+    except (RefusedError, DomainError):
+        return False
+
+
 def exact_estimate(f: Target, epsilon: float, arithmetic: Arithmetic) -> Estimate:
     """As `sums_estimate`, for polynomials only."""
     try:
