@@ -120,7 +120,7 @@ def test_the_measure_is_reproducible_and_leaves_the_random_state():
 
 
 def test_tolerances():
-    assert set(TOLERANCE) == {torch.float64, torch.float32, torch.bfloat16}
+    assert set(TOLERANCE) == {torch.float64, torch.float32, torch.float16, torch.bfloat16}
     assert_equivariant(Masked("position"), tokens(), tolerance=100.0)
 
 
@@ -181,3 +181,18 @@ def test_assert_certified_passes_good_constructions_and_flags_bad_ones():
     c.network.coefficients[0].data[0, 0] += 0.01
     with pytest.raises(PropertyViolatedError, match="certified"):
         assert_certified(c, seconds=1.0)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
+def test_half_precision_has_its_tolerance(dtype):
+    module = SoftmaxAttention(4, nhead=2).to(dtype)
+    assert_equivariant(module, tokens(dtype=dtype))
+    assert_padding_safe(module, tokens(dtype=dtype))
+    with pytest.raises(PropertyViolatedError, match="not equivariant"):
+        assert_equivariant(Masked("position"), tokens(dtype=dtype))
+
+
+@pytest.mark.parametrize("assertion", [assert_equivariant, assert_padding_safe])
+def test_a_dtype_without_a_tolerance_is_named(assertion):
+    with pytest.raises(InputError, match=rf"{assertion.__name__}: .* not for torch.float8_e4m3fn: give tolerance=…"):
+        assertion(Masked(), tokens().to(torch.float8_e4m3fn))

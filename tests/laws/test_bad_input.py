@@ -151,3 +151,20 @@ def test_the_input_is_left_as_it_was(case):
     case.make()(x, **mask)
     assert torch.equal(x, before)
     assert all(torch.equal(mask[name], mask_before[name]) for name in mask)
+
+
+PROMOTES = {"index_positions", "sinusoidal_positions", "learned_positions"}  # an addition, in the wider dtype
+
+
+@over_cases(case for case in CASES if case.name not in PROMOTES)
+def test_tokens_of_another_dtype_than_the_weights(case):
+    x = torch.zeros(2, 5, D, dtype=torch.float64)
+    refused(DtypeError, lambda: case.make(torch.float32)(x), "torch.float32", "x.float()", "module.double()", "float64")
+
+
+@over_cases(case for case in CASES if case.name not in PROMOTES)
+def test_autocast_takes_either(case):
+    module = case.make(torch.float32)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        assert module(torch.zeros(2, 5, D)).isfinite().all()
+        assert module(torch.zeros(2, 5, D, dtype=torch.bfloat16)).isfinite().all()

@@ -3,6 +3,8 @@ from __future__ import annotations
 import pytest
 import torch
 
+from sumformer.errors import InputError
+from sumformer.nn import LinformerAttention, SoftmaxAttention, SparseAttention, patterns
 from sumformer.nn.normalisers import Entmax15, Hardmax, Softmax, Sparsemax, entmax15, hardmax, softmax, sparsemax
 from sumformer.testing import relative_error
 
@@ -100,3 +102,18 @@ def test_long_rows_in_low_precision_sum_to_one(rho, dtype):
         assert torch.allclose(
             weights.double().sum(-1), torch.ones(4, dtype=torch.float64), atol=1e-5 if dtype == torch.float32 else 3e-2
         )
+
+
+@pytest.mark.parametrize("wrong", ["hardmax", Hardmax, 3])
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda rho: SoftmaxAttention(8, 2, normaliser=rho),
+        lambda rho: LinformerAttention(8, n_max=4, k=2, normaliser=rho),
+        lambda rho: SparseAttention(8, patterns.Window(1), normaliser=rho),
+    ],
+    ids=["SoftmaxAttention", "LinformerAttention", "SparseAttention"],
+)
+def test_what_is_no_normaliser_is_refused_when_given(make, wrong):
+    with pytest.raises(InputError, match=r"Attention: expected normaliser .* Hardmax\(\), Sparsemax\(\), Entmax15\(\)"):
+        make(wrong)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from sumformer.nn.inputs import check_tokens, keep_from_attention_mask, zero_padding
+from sumformer.nn.inputs import check_tokens, keep_from_attention_mask, with_dtypes_named, zero_padding
 from sumformer.nn.mlp import MLP
 from sumformer.nn.pretrained import PretrainedModule
 from sumformer.nn.segments import Segments, segments_of
@@ -27,6 +27,7 @@ class DeepSets(PretrainedModule):
     def invariant(self) -> bool:
         return True
 
+    @with_dtypes_named
     def forward(
         self,
         x: Tensor,

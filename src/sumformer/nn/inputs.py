@@ -6,11 +6,18 @@ Two conventions, as users of PyTorch know them: models take `attention_mask` (1 
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from functools import wraps
+from typing import ParamSpec
+
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from sumformer.errors import DtypeError, ShapeError
 
+P = ParamSpec("P")
+
+_CONVERSION = {torch.float64: ".double()", torch.float32: ".float()"}
 _INTEGER_DTYPES = (torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
 
 
@@ -26,6 +33,40 @@ def check_tokens(where: str, x: Tensor, width: int | None = None) -> Tensor:
     if not x.is_floating_point():
         raise DtypeError(where, "a floating-point tensor", x.dtype)
     return x
+
+
+def with_dtypes_named(forward: Callable[P, Tensor]) -> Callable[P, Tensor]:
+    """`forward` of a module: where torch fails on tokens of a dtype that no weight has, an error that names both.
+
+    Nothing is checked before: autocast and modules that promote go their way, and the compiler sees `forward` alone.
+    """
+
+    @wraps(forward)
+    def run(*args: P.args, **kwargs: P.kwargs) -> Tensor:
+        if torch.compiler.is_compiling():
+            return forward(*args, **kwargs)
+        try:
+            return forward(*args, **kwargs)
+        except RuntimeError as error:
+            named = _other_dtype(args, kwargs)
+            if named is None:
+                raise
+            raise named from error
+
+    return run
+
+
+def _other_dtype(args: tuple[object, ...], kwargs: Mapping[str, object]) -> DtypeError | None:
+    module, x = args[0], args[1] if len(args) > 1 else kwargs.get("x")
+    if not isinstance(module, nn.Module) or not isinstance(x, Tensor) or not x.is_floating_point():
+        return None
+    held = {p.dtype for p in module.parameters() if p.is_floating_point()}
+    if x.dtype in held or len(held) != 1:
+        return None
+    (dtype,) = held
+    ways = f"convert the tokens, x{_CONVERSION.get(dtype, f'.to({dtype})')}"
+    ways = f"{ways}, or the module, module{_CONVERSION.get(x.dtype, f'.to({x.dtype})')}"
+    return DtypeError(type(module).__name__, f"{dtype} tokens, as its weights are ({ways})", x.dtype)
 
 
 def check_width(where: str, x: Tensor, width: int) -> Tensor:

@@ -7,7 +7,7 @@ from abc import ABC
 from torch import Tensor
 
 from sumformer.errors import InputError
-from sumformer.nn.inputs import check_tokens, keep_from_key_padding_mask
+from sumformer.nn.inputs import check_tokens, keep_from_key_padding_mask, with_dtypes_named
 from sumformer.nn.segments import Segments, segments_of
 from sumformer.nn.sequence_map import SequenceMap
 
@@ -23,6 +23,7 @@ class Layer(SequenceMap, ABC):
     width: int | None = None
     """The width every input must have; None accepts any."""
 
+    @with_dtypes_named
     def forward(
         self,
         x: Tensor,

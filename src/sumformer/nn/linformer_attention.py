@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from sumformer.nn.attend import attend
 from sumformer.nn.layer import check_positive
 from sumformer.nn.multi_head import MultiHead
-from sumformer.nn.normalisers import Normaliser, Softmax
+from sumformer.nn.normalisers import Normaliser, normaliser_or_softmax
 from sumformer.nn.token_order import check_fits, ranks
 
 
@@ -34,7 +34,7 @@ class LinformerAttention(MultiHead):
         super().__init__(d_model, nhead, d_head)
         check_positive("LinformerAttention", n_max=n_max, k=k)
         self.n_max, self.k, self.scale = n_max, k, scale
-        self.normaliser = Softmax() if normaliser is None else normaliser
+        self.normaliser = normaliser_or_softmax("LinformerAttention", normaliser)
         self.E = nn.Parameter(torch.randn(k, n_max) * k**-0.5)
         self.F = nn.Parameter(torch.randn(k, n_max) * k**-0.5)
 

@@ -7,7 +7,7 @@ from itertools import pairwise
 from torch import Tensor, nn
 
 from sumformer.errors import InputError
-from sumformer.nn.inputs import check_width
+from sumformer.nn.inputs import check_width, with_dtypes_named
 from sumformer.nn.layer import check_positive
 from sumformer.nn.pretrained import PretrainedModule
 
@@ -36,6 +36,7 @@ class MLP(PretrainedModule):
         ]
         self.layers = nn.Sequential(*hidden_layers, nn.Linear(widths[-1], d_out))
 
+    @with_dtypes_named
     def forward(self, x: Tensor) -> Tensor:
         out: Tensor = self.layers(check_width("MLP", x, self.d_in))
         return out

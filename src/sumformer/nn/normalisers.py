@@ -15,6 +15,7 @@ from abc import ABC, abstractmethod
 import torch
 from torch import Tensor
 
+from sumformer.errors import InputError
 from sumformer.nn.pretrained import PretrainedModule
 
 # Sparsemax and entmax-1.5 put no weight on what lies 1 or more below the row's maximum (z / 2 for entmax). Entries are
@@ -71,6 +72,16 @@ class Normaliser(PretrainedModule, ABC):
 
     @abstractmethod
     def forward(self, logits: Tensor, keep: Tensor | None = None) -> Tensor: ...
+
+
+def normaliser_or_softmax(where: str, normaliser: Normaliser | None) -> Normaliser:
+    """The ρ that was given, as an object; softmax where none was."""
+    if normaliser is None:
+        return Softmax()
+    if isinstance(normaliser, type) or not callable(normaliser):
+        choices = "Softmax(), Hardmax(), Sparsemax(), Entmax15() of sumformer.nn, or a module of your own"
+        raise InputError(f"{where}: expected normaliser to be one of {choices}; got {normaliser!r}")
+    return normaliser
 
 
 class Softmax(Normaliser):

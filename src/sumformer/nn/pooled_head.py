@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from sumformer.errors import InputError
 from sumformer.kernels.layout import accumulation_dtype
 from sumformer.nn.average_attention import mean_of_kept
-from sumformer.nn.inputs import check_tokens, keep_from_key_padding_mask, zero_padding
+from sumformer.nn.inputs import check_tokens, keep_from_key_padding_mask, with_dtypes_named, zero_padding
 from sumformer.nn.layer import check_positive
 from sumformer.nn.pretrained import PretrainedModule
 from sumformer.nn.segments import Segments, segments_of
@@ -65,6 +65,7 @@ class PooledHead(PretrainedModule):
     def invariant(self) -> bool:
         return True
 
+    @with_dtypes_named
     def forward(
         self,
         x: Tensor,

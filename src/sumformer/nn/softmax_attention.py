@@ -6,7 +6,7 @@ from torch import Tensor
 
 from sumformer.nn.attend import attend, causal_attend
 from sumformer.nn.multi_head import MultiHead
-from sumformer.nn.normalisers import Normaliser, Softmax
+from sumformer.nn.normalisers import Normaliser, normaliser_or_softmax
 
 
 class SoftmaxAttention(MultiHead):
@@ -26,7 +26,7 @@ class SoftmaxAttention(MultiHead):
         scale: bool = True,
     ) -> None:
         super().__init__(d_model, nhead, d_head, query_bias)
-        self.normaliser = Softmax() if normaliser is None else normaliser
+        self.normaliser = normaliser_or_softmax("SoftmaxAttention", normaliser)
         self.scale = scale
 
     def formula(self, x: Tensor, keep: Tensor | None) -> Tensor:

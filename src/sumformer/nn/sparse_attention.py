@@ -10,7 +10,7 @@ from torch.nn import functional
 
 from sumformer.errors import InputError
 from sumformer.nn.multi_head import MultiHead
-from sumformer.nn.normalisers import Normaliser, Softmax
+from sumformer.nn.normalisers import Normaliser, normaliser_or_softmax
 from sumformer.nn.patterns.pattern import Composition, Pattern, steps_of_heads
 from sumformer.nn.patterns.plan import plan
 from sumformer.nn.scaling import scaled
@@ -43,7 +43,7 @@ class SparseAttention(MultiHead):
         if not isinstance(pattern, Pattern):
             raise InputError(f"SparseAttention: expected a Pattern, got {type(pattern).__name__}")
         self.pattern, self.composition, self.layer = pattern, composition, layer
-        self.normaliser = Softmax() if normaliser is None else normaliser
+        self.normaliser = normaliser_or_softmax("SparseAttention", normaliser)
         self.scale = scale
         heads = steps_of_heads(pattern, composition, nhead, layer)
         self._steps = [(step, len(list(group))) for step, group in groupby(heads)]

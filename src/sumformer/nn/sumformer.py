@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor, nn
 
-from sumformer.nn.inputs import check_tokens, keep_from_attention_mask, zero_padding
+from sumformer.nn.inputs import check_tokens, keep_from_attention_mask, with_dtypes_named, zero_padding
 from sumformer.nn.mlp import MLP
 from sumformer.nn.pair_mlp import PairMLP
 from sumformer.nn.polynomial_features import PolynomialFeatures
@@ -24,6 +24,7 @@ class Sumformer(FeatureSum):
         super().__init__()
         self.phi, self.psi, self.mean = phi, psi, mean
 
+    @with_dtypes_named
     def forward(
         self,
         x: Tensor,
