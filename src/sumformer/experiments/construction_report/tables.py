@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from typing import Any
 
@@ -12,17 +12,34 @@ from sumformer.targets import parse
 from sumformer.theorems.alberti_2023.components import coordinates
 from sumformer.theorems.construction import Construction
 
+MOST_PARTS, LINE = 24, 120  # descriptions, or characters, of a list that is printed
+
 
 def tables(construction: Construction) -> list[str]:
     """What the network is made of, folded."""
     if not hasattr(construction.network, "channels"):
-        constants = construction.certificate.constants.items()
-        rows = [[escape(name), escape(str(value)[:200])] for name, value in constants if name != "why"]
+        constants = {name: value for name, value in construction.certificate.constants.items() if name != "why"}
+        rows = [[escape(name), escape(value)] for name, value in constant_rows(constants)]
         return [details("Constants of the route", table(("name", "value"), rows))]
     return [
         details("Kernels: what is interpolated", kernels(construction)),
         details("Channels and reductions: what is summed", channels(construction), reductions(construction)),
     ]
+
+
+def constant_rows(constants: Mapping[str, Any], within: str = "") -> Iterator[tuple[str, str]]:
+    """Names and values, level by level; what is too long for a line is counted, and stands in certificate.json."""
+    for key, value in constants.items():
+        name = f"{within}{key}"
+        if isinstance(value, Mapping):
+            yield from constant_rows(value, f"{name}: ")
+        elif not isinstance(value, list | tuple):
+            yield name, "none" if value is None else str(value)
+        elif 0 < len(value) <= MOST_PARTS and all(isinstance(part, Mapping) for part in value):
+            yield from constant_rows({str(k): part for k, part in enumerate(value, 1)}, f"{name} ")
+        else:
+            line = ", ".join(map(str, value)) or "none"
+            yield name, line if len(line) <= LINE else f"{len(value)} entries, in certificate.json"
 
 
 def kernels(construction: Construction) -> str:
