@@ -1,7 +1,8 @@
 """Named targets, each with what it means and the best that can be said of it: exact, sums, or only Lipschitz.
 
 *exact*: a polynomial, so power sums represent it exactly; *sums*: analytic in x and Σ_j k(x, x_j), so finitely many
-features come as close as one likes; *lipschitz*: only continuity with a known modulus.
+features come as close as one likes, or continuous in them and computed as written (a root that reaches 0);
+*lipschitz*: only continuity with a known modulus.
 """
 
 from __future__ import annotations
@@ -174,7 +175,7 @@ _ENTRIES = (
         "log_spread", "log(1 + sum(norm2(x - y)))", 2, "..100", "the logarithm of a sum of squared distances", "sums"
     ),
     Entry("sine_of_mean", "sin(3*mean(y) + x)", 2, "any", "a wave whose phase is the mean of the tokens", "sums"),
-    Entry("distance_to_mean", "norm(x - mean(y))", 2, "any", "how far from the middle: not smooth there", "lipschitz"),
+    Entry("distance_to_mean", "norm(x - mean(y))", 2, "any", "how far from the middle: not smooth there", "sums"),
     Entry("max_pooling", "max(y)", 2, "any", "the largest value of every coordinate", "lipschitz"),
     Entry("range", "max(y) - min(y)", 2, "any", "the extent of the tokens in every coordinate", "lipschitz"),
     Entry("furthest", "max(norm(x - y))", 2, "any", "the distance to the furthest token (Hausdorff-like)", "lipschitz"),
