@@ -26,6 +26,18 @@ def test_a_function_of_the_places(tmp_path):
     }
 
 
+def test_json_says_what_was_asked_and_what_is_certified():
+    asked = ("x*i + mean(y*j)", "--tokens", "5", "--positions", "--box", "-1:1", "--json")
+    said = json.loads(run("construct", *asked).stdout)
+    wanted = {"target": "x*i + mean(y*j)", "positions": True, "dim": 1, "box": "-1:1", "tokens": "5"}
+    assert {name: said[name] for name in wanted} == wanted
+    assert said["certified_target"] == "x[0]*x[1] + mean(y[0]*y[1])"
+    assert said["attack_seconds"] > 0
+    assert "report_seconds" not in said  # none was written
+    said = json.loads(run("routes", *asked).stdout)
+    assert {name: said[name] for name in wanted} == wanted
+
+
 def test_without_the_option_i_is_unknown_and_the_option_named():
     result = run("construct", "x*i", "-n", "3")
     assert result.exit_code == 2

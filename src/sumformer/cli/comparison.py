@@ -7,6 +7,7 @@ from typing import Any
 
 from rich.table import Table
 
+from sumformer.cli.formula import described
 from sumformer.cli.output import console, messages, print_json
 from sumformer.cli.places import make_folder
 from sumformer.errors import CertificateError, RefusedError
@@ -18,6 +19,7 @@ from sumformer.theorems.verification import examine
 
 COMPILED = ("transformer", "linformer", "performer")
 ARCHITECTURES = ("sumformer", *COMPILED)
+_OF_A_ROW = ("dim", "tokens", "box", "dtype")  # so that a row can be read by itself
 OF = {"k": ("linformer",), "code": ("sumformer",)}  # an option of one of them alone
 _LINES = {
     "attention_layers": "attention layers",
@@ -51,7 +53,9 @@ def compare(
         with messages.status(f"{architecture} …"):
             rows.append(_row(f, epsilon, architecture, route, dtype, options, out))
     if as_json:
-        print_json({"target": f.source, "epsilon": epsilon, "rows": rows})
+        asked = {**described(f), "dtype": dtype}
+        told = [{**row, **{name: asked[name] for name in _OF_A_ROW}} for row in rows]
+        print_json({**asked, "epsilon": epsilon, "rows": told})
         return
     built = [row for row in rows if "refused" not in row]
     table = Table("", *(row["architecture"] for row in built), title=repr(f))
@@ -83,6 +87,8 @@ def _row(
         made.save(out / architecture)
     return {
         "architecture": architecture,
+        "route": made.certificate.route,
+        "latent_dimension": made.certificate.latent_dimension,
         **counted_sizes(made),
         "certified_error": made.certificate.total,
         "observed_error": found.worst,

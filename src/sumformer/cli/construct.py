@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,7 +14,7 @@ from rich.text import Text
 from sumformer.certificates.attack import AttackResult
 from sumformer.certificates.quadrature import Quadrature
 from sumformer.cli.comparison import compare
-from sumformer.cli.formula import formula_target
+from sumformer.cli.formula import described, formula_target
 from sumformer.cli.output import Json, command, console, drawing, effort, messages, print_json, shown
 from sumformer.errors import CertificateError
 from sumformer.nn.deep_transformer import DeepTransformer
@@ -102,8 +104,10 @@ def construct(
         check_folder(out, None if overwrite else f.source)  # before the work
     with messages.status("constructing …"):
         construction = build(f, epsilon, architecture=architecture, route=route, dtype=dtype, options=options)
+    start = time.perf_counter()
     with messages.status("attacking …"):
         found, refuted = examine(construction, construction.certificate.total)
+    spent = {"attack": time.perf_counter() - start}
     if refuted:
         raise CertificateError(
             f"the attack refutes the bound just computed; please report this target: {found.witness}"
@@ -113,22 +117,24 @@ def construct(
         if not no_report and isinstance(found, AttackResult):
             from sumformer.experiments.construction_report import write_report
 
+            start = time.perf_counter()
             with drawing(REPORT_FILE):
                 write_report(construction, out / REPORT_FILE, found)
+            spent["report"] = time.perf_counter() - start
     if as_json:
-        print_json(summary(construction, found, out))
+        print_json(summary(construction, found, out, spent))
     else:
-        show(construction, found, out)
+        show(construction, found, out, spent)
 
 
-def summary(construction: Construction, found: AttackResult | Quadrature, out: Path | None) -> dict[str, Any]:
-    """What `--json` prints."""
+def summary(
+    construction: Construction, found: AttackResult | Quadrature, out: Path | None, spent: Mapping[str, float]
+) -> dict[str, Any]:
+    """What `--json` prints; `spent` are the seconds of what came after the construction."""
     certificate = construction.certificate
     return {
-        "target": certificate.target,
-        "dim": certificate.d,
-        "box": certificate.box,
-        "tokens": certificate.tokens,
+        **described(construction.target),
+        "certified_target": certificate.target,
         "arithmetic": certificate.arithmetic,
         "route": certificate.route,
         "why": certificate.why,
@@ -147,12 +153,15 @@ def summary(construction: Construction, found: AttackResult | Quadrature, out: P
         "assumptions": list(certificate.assumptions),
         "observed_error": found.worst,
         "seconds": construction.seconds,
+        **{f"{what}_seconds": seconds for what, seconds in spent.items()},
         "out": None if out is None else str(out),
     }
 
 
-def show(construction: Construction, found: AttackResult | Quadrature, out: Path | None) -> None:
-    """The report in the terminal."""
+def show(
+    construction: Construction, found: AttackResult | Quadrature, out: Path | None, spent: Mapping[str, float]
+) -> None:
+    """The report in the terminal; `spent` as in `summary`."""
     c = construction.certificate
     console.print(Text(f"{construction.target!r}", style="bold"))
     console.print(f"route {c.route}: {c.why}")
@@ -183,7 +192,8 @@ def show(construction: Construction, found: AttackResult | Quadrature, out: Path
     for assumption in c.assumptions:
         console.print(f"assumed: {assumption}")
     written = "" if out is None else f", written to {out}"
-    console.print(f"constructed in {construction.seconds:.2f} s{written}", markup=False)
+    after = "".join(f", {what} {seconds:.1f} s" for what, seconds in spent.items())
+    console.print(f"constructed in {construction.seconds:.2f} s{after}{written}", markup=False)
 
 
 def _width(construction: Construction) -> str:

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from sumformer.algebra.rounding import shown_up
 from sumformer.cli.construct import BoxOption, Dim, Dtype, Epsilon, Expression, Positions, Tokens
-from sumformer.cli.formula import formula_target
+from sumformer.cli.formula import described, formula_target
 from sumformer.cli.output import Json, command, console, messages, print_json
 from sumformer.errors import InputError
 from sumformer.theorems.alberti_2023.arithmetic import ARITHMETICS
@@ -42,7 +42,7 @@ def routes(
     chosen = next((name for name, one in found.items() if one.possible), None)
     if as_json:
         rows: dict[str, Any] = {name: asdict(one) for name, one in found.items()}
-        print_json({"target": f.source, "epsilon": epsilon, "chosen": chosen, "routes": rows})
+        print_json({**described(f), "epsilon": epsilon, "chosen": chosen, "routes": rows})
         return
     console.print(Text(f"{f!r}, ε = {epsilon:g}", style="bold"))
     table = Table("route", "", "d'", "terms", "seconds", "reaches ε", box=SIMPLE, pad_edge=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated
 
@@ -40,6 +41,7 @@ def summary(verdict: Verdict) -> dict[str, object]:
     proof, attack = verdict.proof, verdict.attack
     return {
         "verified": verdict.verified,
+        "given": taken_from_the_user(proof.assumptions),
         "recomputed_bound": proof.bound,
         "certified_error": proof.claimed,
         "epsilon": proof.epsilon,
@@ -51,6 +53,11 @@ def summary(verdict: Verdict) -> dict[str, object]:
         "witness": str(attack.witness) if attack is not None and verdict.refuted else None,
         "seconds": verdict.seconds,
     }
+
+
+def taken_from_the_user(assumptions: Iterable[str]) -> list[str]:
+    """What is said of a function without a formula, and cannot be proved from the files."""
+    return [text for text in assumptions if text.startswith(("modulus:", "equivariance:"))]
 
 
 def show(verdict: Verdict) -> None:
@@ -75,4 +82,6 @@ def show(verdict: Verdict) -> None:
     if verdict.refuted and verdict.attack is not None:
         console.print(Text("refuted by: ", style="red") + Text(str(verdict.attack.witness)))
     word = Text("verified", style="bold green") if verdict.verified else Text("NOT verified", style="bold red")
-    console.print(word + Text(f" in {verdict.seconds:.1f} s"))
+    names = " and ".join(text.partition(":")[0] for text in taken_from_the_user(proof.assumptions))
+    given = f", given the {names} of the function, which are taken from you," if names and verdict.verified else ""
+    console.print(word + Text(f"{given} in {verdict.seconds:.1f} s"))
