@@ -75,7 +75,7 @@ class Case:
     mixes: bool = True
     """An output depends on tokens other than its own."""
     pads: bool = False
-    """Pads a pack, and so needs max_seqlen."""
+    """Reads a pack as padded batches, and so asks for max_seqlen."""
 
     def make(self, dtype: torch.dtype = torch.float64) -> nn.Module:
         torch.manual_seed(0)
@@ -161,7 +161,6 @@ CASES = [
         lambda: SeparableConvolution(D, kernel_size=3),
         equivariant=False,
         streams=True,
-        pads=True,
     ),
     _sparse("window", patterns.Window(2)),
     _sparse("star", patterns.Star(1)),
@@ -186,7 +185,6 @@ CASES = [
         "residual_block-convolution",
         lambda: ResidualBlock(SeparableConvolution(D), FeedForward(D, 8)),
         equivariant=False,
-        pads=True,
     ),
     Case("index_positions", lambda: IndexPositions(0.5), equivariant=False, any_width=True, mixes=False),
     Case("sinusoidal_positions", lambda: SinusoidalPositions(D), equivariant=False, mixes=False),

@@ -31,18 +31,19 @@ def test_sums_maxima_and_back():
     assert segments.to_tokens(torch.arange(5.0)).tolist() == [[1, 1, 3, 3, 3]]
 
 
-@pytest.mark.parametrize("bound", [3, 5])
-def test_pad_and_unpad(bound):
-    x = torch.arange(1.0, 11).reshape(1, 5, 2)
-    segments = of(x, bound)
-    padded = segments.pad("test", x)
-    assert padded.shape == (5, bound, 2)
-    assert torch.equal(padded[1, :2], x[0, :2])
-    assert torch.equal(padded[3, :3], x[0, 2:])
-    assert torch.equal(padded.abs().sum(-1) > 0, segments.keep("test"))
-    assert torch.equal(segments.unpad("test", padded), x)
+def test_in_batches():
+    """What is read beyond the sequences is dropped; max_seqlen is asked for, as compiled code pads to it."""
+    x, seen = torch.arange(1.0, 11).reshape(1, 5, 2), []
+
+    def read(padded, keep):
+        seen.append(keep)
+        assert torch.equal(padded.abs().sum(-1) > 0, keep)
+        return 10 * padded + 1
+
+    assert torch.equal(of(x, 7).in_batches("test", x, read), 10 * x + 1)
+    assert [keep.tolist() for keep in seen] == [[[True, True, False], [True, True, True]]]
     with pytest.raises(InputError, match="test: expected max_seqlen beside cu_seqlens, got None"):
-        of(x, None).pad("test", x)
+        of(x, None).in_batches("test", x, read)
 
 
 def test_a_decrease_an_end_and_a_start_are_named_at_once():

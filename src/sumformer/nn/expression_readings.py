@@ -53,7 +53,7 @@ class ExpressionReadings(BoxFeatures, ABC):
         segments = segments_of(where, x, attention_mask, cu_seqlens, max_seqlen)
         if segments is None:
             return self._read(x, keep, is_causal)
-        return segments.unpad(where, self._read(segments.pad(where, x), segments.keep(where), is_causal))
+        return segments.in_batches(where, x, lambda padded, seen: self._read(padded, seen, is_causal))
 
     def _read(self, x: Tensor, keep: Tensor | None, is_causal: bool) -> Tensor:
         x = self._padded(x, keep)

@@ -6,12 +6,15 @@ what it computes on each sequence alone, without a loop over them.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 from torch import Tensor
 
 from sumformer.errors import DtypeError, InputError, ShapeError
+from sumformer.nn.buckets import Buckets
 
 
 @dataclass(frozen=True)
@@ -48,21 +51,23 @@ class Segments:
         """(N, …) → (1, total, …): each token gets what belongs to its sequence."""
         return per_sequence.index_select(0, self.ids).unsqueeze(0)
 
-    def pad(self, where: str, x: Tensor) -> Tensor:
-        """(1, total, d) → (N, max_seqlen, d), zeros behind each sequence."""
-        zeros = x.new_zeros(self.lengths.shape[0] * self._bound(where), x.shape[-1])
-        return torch.unflatten(zeros.index_copy(0, self._places(where), x[0]), 0, (-1, self._bound(where)))
+    def in_batches(self, where: str, x: Tensor, read: Callable[[Tensor, Tensor | None], Tensor]) -> Tensor:
+        """x (1, total, d) → (1, total, m): `read(X, keep)` of the sequences as padded batches, in the `buckets`.
 
-    def unpad(self, where: str, padded: Tensor) -> Tensor:
-        """(N, max_seqlen, m) → (1, total, m), the inverse of `pad`."""
-        return padded.flatten(0, 1).index_select(0, self._places(where)).unsqueeze(0)
+        Compiled code cannot look at the lengths: there all stand in one batch, N · max_seqlen.
+        """
+        bound = self._bound(where)
+        if not torch.compiler.is_compiling():
+            return self.buckets.join([b.unpad(read(b.pad(x), b.keep)) for b in self.buckets.batches])
+        places, keep = self.ids * bound + self.ranks, torch.arange(bound, device=x.device) < self.lengths.unsqueeze(-1)
+        zeros = x.new_zeros(self.lengths.shape[0] * bound, x.shape[-1])
+        out = read(torch.unflatten(zeros.index_copy(0, places, x[0]), 0, (-1, bound)), keep)
+        return out.flatten(0, 1).index_select(0, places).unsqueeze(0)
 
-    def keep(self, where: str) -> Tensor:
-        """(N, max_seqlen), True at what `pad` filled."""
-        return torch.arange(self._bound(where), device=self.lengths.device) < self.lengths.unsqueeze(-1)
-
-    def _places(self, where: str) -> Tensor:
-        return self.ids * self._bound(where) + self.ranks
+    @cached_property
+    def buckets(self) -> Buckets:
+        """The sequences sorted by length; made once, for all layers."""
+        return Buckets.of(self.lengths, self.ids, self.ranks)
 
     def _bound(self, where: str) -> int:
         if self.max_seqlen is None:

@@ -14,6 +14,7 @@ from torch.nn import functional
 from sumformer.errors import InputError
 from sumformer.nn.inputs import check_tokens
 from sumformer.nn.layer import Layer, check_positive
+from sumformer.nn.segments import Segments
 from sumformer.nn.token_order import compact, spread
 
 
@@ -50,6 +51,18 @@ class SeparableConvolution(Layer):
         half = self.kernel_size // 2
         padded = functional.pad(compact(x, keep), (0, 0, half, half))
         out: Tensor = self.W_O(spread(_convolve(padded, self.W_C), keep))
+        return out
+
+    def packed_formula(self, x: Tensor, segments: Segments, is_causal: bool) -> Tensor:
+        """The taps on the whole pack, 0 where one reaches beyond its own sequence."""
+        half, lengths = self.kernel_size // 2, segments.lengths[segments.ids]
+        padded, summed = functional.pad(x, (0, 0, half, half)), torch.zeros_like(x)
+        for r in range(-half, 1 if is_causal else half + 1):
+            place = segments.ranks + r
+            inside = ((place >= 0) & (place < lengths)).unsqueeze(-1)
+            neighbour = padded[:, half + r : half + r + x.shape[1]]
+            summed = summed + self.W_C[half + r] * torch.where(inside, neighbour, 0.0)
+        out: Tensor = self.W_O(summed)
         return out
 
     def causal_formula(self, x: Tensor) -> Tensor:

@@ -37,11 +37,12 @@ class SequenceMap(PretrainedModule, ABC):
         raise NotSupportedError(f"{type(self).__name__}: no causal order, {self.no_causal_order}")
 
     def packed_formula(self, x: Tensor, segments: Segments, is_causal: bool) -> Tensor:
-        """x (1, total, d), read sequence by sequence. Unless overridden it pads: the cost is that of N · max_seqlen."""
-        where = type(self).__name__
-        padded = segments.pad(where, x)
-        out = self.causal_formula(padded) if is_causal else self.formula(padded, segments.keep(where))
-        return segments.unpad(where, out)
+        """x (1, total, d), read sequence by sequence. Unless overridden it pads, to at most 2 · total tokens."""
+
+        def read(padded: Tensor, keep: Tensor | None) -> Tensor:
+            return self.causal_formula(padded) if is_causal else self.formula(padded, keep)
+
+        return segments.in_batches(type(self).__name__, x, read)
 
     def evaluate(self, x: Tensor, keep: Tensor | None, segments: Segments | None, is_causal: bool) -> Tensor:
         """The reading that was asked for; input checks come before."""
