@@ -69,9 +69,7 @@ class Case:
     quadratic: bool = False
     """Holds the whole attention matrix in memory."""
     causal: bool = True
-    """Has a causal order."""
-    streams: bool = False
-    """Has `stream`, causal order with a carried state."""
+    """Has a causal order, and `stream`, causal order with a carried state."""
     mixes: bool = True
     """An output depends on tokens other than its own."""
     pads: bool = False
@@ -121,23 +119,21 @@ def _sparse(name: str, pattern: patterns.Pattern, **options: Any) -> Case:
 
 
 CASES = [
-    Case("mlp_sumformer-sum", lambda: mlp_sumformer(D, 8, 3), model=True, streams=True),
-    Case("mlp_sumformer-mean", lambda: mlp_sumformer(D, 8, 3, mean=True), model=True, streams=True),
-    Case("polynomial_sumformer-monomial", lambda: polynomial_sumformer(D, 3, 3), model=True, streams=True),
+    Case("mlp_sumformer-sum", lambda: mlp_sumformer(D, 8, 3), model=True),
+    Case("mlp_sumformer-mean", lambda: mlp_sumformer(D, 8, 3, mean=True), model=True),
+    Case("polynomial_sumformer-monomial", lambda: polynomial_sumformer(D, 3, 3), model=True),
     Case(
         "polynomial_sumformer-chebyshev",
         lambda: polynomial_sumformer(D, 3, 3, basis="chebyshev"),
         model=True,
-        streams=True,
     ),
     Case(
         "sumformer-concatenated",
         lambda: Sumformer(PolynomialFeatures(D, 2), Concatenated(MLP(D + 14, 3, 8, 1))),
         model=True,
-        streams=True,
     ),
-    Case("sum_mixer-mean", lambda: SumMixer(D), streams=True),
-    Case("sum_mixer-sum", lambda: SumMixer(D, 6, mean=False), streams=True),
+    Case("sum_mixer-mean", lambda: SumMixer(D)),
+    Case("sum_mixer-sum", lambda: SumMixer(D, 6, mean=False)),
     Case("deep_sets", lambda: mlp_deep_sets(D, 8, 3), model=True, invariant=True, causal=False),
     Case("softmax", lambda: SoftmaxAttention(D, nhead=2), pads=True),
     Case("softmax-bias", lambda: SoftmaxAttention(D, nhead=2, d_head=3, query_bias=True, scale=False), pads=True),
@@ -152,15 +148,14 @@ CASES = [
         pads=True,
     ),
     Case("linformer-equal-columns", _equal_columns, causal=False, pads=True),
-    Case("performer", lambda: PerformerAttention(D, k=8, nhead=2), streams=True, pads=True),
-    Case("favor", lambda: FavorAttention(D, k=8, nhead=2), streams=True, pads=True),
-    Case("average", lambda: AverageAttention(D), streams=True),
+    Case("performer", lambda: PerformerAttention(D, k=8, nhead=2), pads=True),
+    Case("favor", lambda: FavorAttention(D, k=8, nhead=2), pads=True),
+    Case("average", lambda: AverageAttention(D)),
     Case("bilinear_projection", lambda: BilinearProjection(D, n_max=N_MAX), equivariant=False, causal=False, pads=True),
     Case(
         "separable_convolution",
         lambda: SeparableConvolution(D, kernel_size=3),
         equivariant=False,
-        streams=True,
     ),
     _sparse("window", patterns.Window(2)),
     _sparse("star", patterns.Star(1)),

@@ -12,11 +12,10 @@ from sumformer.nn import FavorAttention, PerformerAttention, SumMixer
 from sumformer.nn.prefix_attention import CHUNK
 from sumformer.testing import padding_error, relative_error
 
-from .modules import CASES, D, over_cases, tokens
+from .modules import CASES, N_MAX, D, over_cases, tokens
 
 LIMIT = {torch.float64: 1e-12, torch.float32: 1e-5}
 CAUSAL = [case for case in CASES if case.causal]
-STREAMING = [case for case in CASES if case.streams]
 # A deep network applies causal layers one after another, which is not one layer on each prefix.
 SINGLE = [case for case in CAUSAL if "encoder" not in case.name]
 over_dtypes = pytest.mark.parametrize("dtype", list(LIMIT), ids=str)
@@ -108,7 +107,7 @@ def test_a_row_of_padding_alone_gives_zeros(case):
 
 @pytest.mark.parametrize("sizes", [(12,), (1,) * 12, (5, 1, 6), (11, 1), (3, 3, 3, 3)], ids=str)
 @over_dtypes
-@over_cases(STREAMING)
+@over_cases(CAUSAL)
 def test_a_stream_in_pieces_is_the_full_pass(case, dtype, sizes):
     module, x = case.make(dtype), tokens(12, dtype).requires_grad_(True)
     wanted, state, pieces = module(x, is_causal=True), None, []
@@ -123,7 +122,36 @@ def test_a_stream_in_pieces_is_the_full_pass(case, dtype, sizes):
         assert relative_error(g, w) <= LIMIT[dtype]
 
 
-@over_cases(STREAMING)
+@pytest.mark.parametrize("seed", range(3))
+@over_cases(CAUSAL)
+def test_random_pieces_of_a_longer_stream(case, seed):
+    """Across the blocks, windows and chunks of every module, nothing later changes what was said."""
+    generator = torch.Generator().manual_seed(seed)
+    module, x = case.make(), tokens(N_MAX, batch=2, seed=seed)
+    cuts = torch.randperm(N_MAX - 1, generator=generator)[: int(torch.randint(1, 12, (), generator=generator))] + 1
+    state, pieces = None, []
+    with torch.no_grad():
+        for piece in x.tensor_split(cuts.sort().values.tolist(), dim=1):
+            out, state = module.stream(piece, state)
+            pieces.append(out)
+        assert relative_error(torch.cat(pieces, dim=1), module(x, is_causal=True)) <= 1e-12
+
+
+@over_cases(CAUSAL)
+def test_what_is_not_finite_in_a_stream_stays(case):
+    """As in the full pass: from its place on, and not before."""
+    module, x = case.make(), tokens(12)
+    x[:, 5] = math.nan
+    wanted, state, pieces = module(x, is_causal=True), None, []
+    for piece in x.split([4, 3, 5], dim=1):
+        out, state = module.stream(piece, state)
+        pieces.append(out)
+    got = torch.cat(pieces, dim=1)
+    assert torch.equal(got.isnan(), wanted.isnan())
+    assert relative_error(got[~got.isnan()], wanted[~wanted.isnan()]) <= 1e-12
+
+
+@over_cases(CAUSAL)
 def test_a_stream_checks_its_input(case):
     module = case.make()
     for shape in ((5, D), (2, 0, D)):
@@ -139,6 +167,9 @@ def test_what_has_no_causal_order_says_why(case):
             module(x, is_causal=True, **order)
     with pytest.raises(NotSupportedError, match="no causal order"):
         module(x, is_causal=True, cu_seqlens=torch.tensor([0, 5], dtype=torch.int32), max_seqlen=5)
+    instead = "have a stream|take a TokenHead|can be added to"
+    with pytest.raises(NotSupportedError, match=rf"stream: (no causal order, |it pools).*({instead})"):
+        module.stream(x)
 
 
 # ---- prefix sums of random features, across chunks

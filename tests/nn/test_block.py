@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+import pytest
 import torch
 from torch import nn
 
+from sumformer.errors import NotSupportedError
 from sumformer.nn.block import Block
 from sumformer.nn.feed_forward import FeedForward
 from sumformer.nn.linformer_attention import LinformerAttention
@@ -49,3 +51,15 @@ def test_dropout_only_in_training():
     assert not torch.equal(block(x), block(x))
     block.eval()
     assert torch.equal(block(x), block(x))
+
+
+def test_a_block_streams_as_its_attention_does():
+    x = torch.randn(1, 3, 4)
+    _, state = Block(SoftmaxAttention(4), nn.Linear(4, 4)).stream(x)
+    assert state.keys.shape == (1, 1, 3, 4)
+    with pytest.raises(
+        NotSupportedError, match=r"LinformerAttention.stream: no causal order, E and F .* have a stream"
+    ):
+        Block(LinformerAttention(4, n_max=5, k=2), FeedForward(4, 6)).stream(x)
+    with pytest.raises(NotSupportedError, match=r"Block.stream: its part Identity has no `stream\(x, state\)`"):
+        Block(nn.Identity(), FeedForward(4, 6)).stream(x)

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from sumformer.errors import DtypeError, ShapeError
+from sumformer.errors import DtypeError, InputError, NotSupportedError, ShapeError
 from sumformer.nn.block import Block
 from sumformer.nn.encoder import Encoder
 from sumformer.nn.feed_forward import FeedForward
@@ -16,7 +16,7 @@ from sumformer.nn.softmax_attention import SoftmaxAttention
 from sumformer.nn.token_embedding import TokenEmbedding
 from sumformer.nn.token_head import TokenHead
 from sumformer.nn.vector_embedding import VectorEmbedding
-from sumformer.testing import equivariance_error, padding_error
+from sumformer.testing import equivariance_error, padding_error, relative_error
 
 
 def blocks(d=4):
@@ -81,3 +81,33 @@ def test_bad_input_names_the_encoder():
         encoder(x, mask=torch.ones(2, 5))
     with pytest.raises(ShapeError, match="Encoder: expected tokens"):
         Encoder(TokenEmbedding(7, 4), blocks())(torch.zeros(3, dtype=torch.long))
+
+
+@pytest.mark.parametrize("positions", [SinusoidalPositions(4), LearnedPositions(12, 4)], ids=["sinusoidal", "learned"])
+def test_a_stream_of_integers_with_positions(positions):
+    """One token after the other, as in generation: places are counted on, the state is that of each part."""
+    torch.manual_seed(0)
+    parts = [*blocks(), ResidualBlock(SeparableConvolution(4), FeedForward(4, 6))]
+    encoder = Encoder(TokenEmbedding(7, 4), parts, TokenHead(4, 2), positions).double()
+    x, state, outs = torch.randint(0, 7, (2, 12)), None, []
+    for piece in x.split([5, *[1] * 7], 1):
+        out, state = encoder.stream(piece, state)
+        outs.append(out)
+    assert relative_error(torch.cat(outs, 1), encoder(x, is_causal=True)) <= 1e-12
+    assert len(state) == 6
+    assert state[:2] == (None, 12)
+    assert state[2].keys.shape == (2, 1, 12, 4)
+    assert state[5] is None
+
+
+def test_a_stream_that_cannot_be_says_what_can():
+    x = torch.randn(1, 3, 4)
+    pooled = Encoder(VectorEmbedding(4, 4), blocks(), PooledHead(4, 2))
+    with pytest.raises(NotSupportedError, match=r"PooledHead.stream: it pools .* take a TokenHead"):
+        pooled.stream(x)
+    with pytest.raises(NotSupportedError, match=r"Encoder.stream: its part Identity has no `stream.*SoftmaxAttention"):
+        Encoder(VectorEmbedding(4, 4), [nn.Identity()]).stream(x)
+    with pytest.raises(InputError, match="expected the state of its 3 parts"):
+        Encoder(VectorEmbedding(4, 4), blocks()).stream(x, (None,))
+    with pytest.raises(ShapeError, match=r"LearnedPositions.stream: expected at most n_max = 4 tokens, got 6 by now"):
+        LearnedPositions(4, 4).stream(x, 3)

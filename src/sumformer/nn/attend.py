@@ -25,7 +25,7 @@ def attend(q: Tensor, k: Tensor, v: Tensor, rho: Normaliser, scale: float, keep:
 
 
 def causal_attend(q: Tensor, k: Tensor, v: Tensor, rho: Normaliser, scale: float) -> Tensor:
-    """Query i attends to keys 1 … i.
+    """Query i attends to keys 1 … i; of m keys and n < m queries, these are the last n.
 
     A dense product multiplies later tokens by 0, which is NaN where they are not finite. Such keys and values are taken
     out, and make the outputs NaN from their own place on.
@@ -34,12 +34,19 @@ def causal_attend(q: Tensor, k: Tensor, v: Tensor, rho: Normaliser, scale: float
     k, v = (torch.where(finite, y, 0.0) for y in (k, v))
     if torch.compiler.is_exporting():
         q, scale = scaled(q, scale), 1.0
-    if type(rho) is Softmax:
-        out = functional.scaled_dot_product_attention(q, k, v, is_causal=True, scale=scale)
+    n, m = q.shape[-2], k.shape[-2]
+    if type(rho) is not Softmax:
+        out = rho(scale * q @ k.mT, _lower_triangle(q, k)) @ v
     else:
-        n = q.shape[-2]
-        out = rho(scale * q @ k.mT, torch.ones(n, n, dtype=torch.bool, device=q.device).tril()) @ v
-    return torch.where((~finite).cumsum(-2) > 0, torch.nan, out)
+        mask = None if n == m or n == 1 else _lower_triangle(q, k)
+        out = functional.scaled_dot_product_attention(q, k, v, attn_mask=mask, is_causal=n == m, scale=scale)
+    return torch.where((~finite).cumsum(-2)[..., m - n :, :] > 0, torch.nan, out)
+
+
+def _lower_triangle(q: Tensor, k: Tensor) -> Tensor:
+    """(n, m), True where key j ≤ m − n + i."""
+    n, m = q.shape[-2], k.shape[-2]
+    return torch.ones(n, m, dtype=torch.bool, device=q.device).tril(m - n)
 
 
 def naive_attend(q: Tensor, k: Tensor, v: Tensor, rho: Normaliser, scale: float, keep: Tensor | None = None) -> Tensor:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any, NoReturn
+
 import torch
 from torch import Tensor, nn
 
@@ -9,7 +11,7 @@ from sumformer.nn.inputs import check_tokens, keep_from_attention_mask, with_dty
 from sumformer.nn.mlp import MLP
 from sumformer.nn.pretrained import PretrainedModule
 from sumformer.nn.segments import Segments, segments_of
-from sumformer.nn.sequence_map import refuse_causal_pooling
+from sumformer.nn.sequence_map import refuse_causal_pooling, refuse_pooled_stream
 from sumformer.nn.summary import Summary, segment_summaries, summarise
 
 
@@ -44,6 +46,10 @@ class DeepSets(PretrainedModule):
         state = summarise(features, None, keep) if segments is None else segment_summaries(features, segments)
         out = self.apply_summary(state, x.dtype)
         return out if keep is None and segments is None else zero_padding(out, state.count > 0)
+
+    def stream(self, x: Tensor, state: Any = None) -> NoReturn:
+        """There is none."""
+        refuse_pooled_stream("DeepSets")
 
     def summarise(self, z: Tensor, weights: Tensor | None = None, attention_mask: Tensor | None = None) -> Summary:
         """Σ over z (batch, m, d), each counted `weights` times."""

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 from torch import Tensor, nn
 
+from sumformer.errors import InputError
 from sumformer.nn.inputs import keep_from_attention_mask
 from sumformer.nn.pretrained import PretrainedModule
 from sumformer.nn.segments import Segments, segments_of
-from sumformer.nn.sequence_map import pass_on
+from sumformer.nn.sequence_map import pass_on, stream_through
 from sumformer.nn.token_embedding import TokenEmbedding
 from sumformer.nn.vector_embedding import VectorEmbedding
 
@@ -35,8 +37,7 @@ class Encoder(PretrainedModule):
     @property
     def equivariant(self) -> bool:
         """As its parts: positions, or one part tied to token order, end it; a part that does not say ends it too."""
-        parts = (self.positions, *self.blocks, self.head)
-        return all(bool(getattr(part, "equivariant", False)) for part in parts if part is not None)
+        return all(bool(getattr(part, "equivariant", False)) for part in self._parts()[1:])
 
     @property
     def invariant(self) -> bool:
@@ -54,9 +55,30 @@ class Encoder(PretrainedModule):
     ) -> Tensor:
         keep = keep_from_attention_mask("Encoder", self.embedding.check("Encoder", x), attention_mask)
         segments = segments_of("Encoder", x, attention_mask, cu_seqlens, max_seqlen)
-        for part in (self.embedding, self.positions, *self.blocks, self.head):
-            x = x if part is None else part(x, **pass_on(part, keep, segments, is_causal))
+        for part in self._parts():
+            x = part(x, **pass_on(part, keep, segments, is_causal))
         return x
+
+    def stream(self, x: Tensor, state: tuple[Any, ...] | None = None) -> tuple[Tensor, tuple[Any, ...]]:
+        """The next tokens of a stream: their outputs in causal order, and the state for those that follow.
+
+        The state is that of every part, from the embedding to the head; None where a part is token-wise.
+        """
+        self.embedding.check("Encoder.stream", x)
+        parts, after = self._parts(), []
+        state = (None,) * len(parts) if state is None else state
+        if not isinstance(state, tuple) or len(state) != len(parts):
+            raise InputError(
+                f"Encoder.stream: expected the state of its {len(parts)} parts, as it returns, got {state!r}"
+            )
+        for part, before in zip(parts, state, strict=True):
+            x, own = stream_through("Encoder.stream", part, x, before)
+            after.append(own)
+        return x, tuple(after)
+
+    def _parts(self) -> list[nn.Module]:
+        parts = (self.embedding, self.positions, *self.blocks, self.head)
+        return [part for part in parts if part is not None]
 
     def extra_repr(self) -> str:
         names = (self.head and "head", f"{len(self.blocks)} blocks", self.positions and "positions", "embedding")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC
+from typing import Any
 
 from torch import Tensor
 
@@ -47,6 +48,10 @@ class TokenWise(Layer, ABC):
 
     def packed_formula(self, x: Tensor, segments: Segments, is_causal: bool) -> Tensor:
         return self.formula(x, None)
+
+    def stream(self, x: Tensor, state: Any = None) -> tuple[Tensor, Any]:
+        """The next tokens of a stream: nothing is carried from one to another."""
+        return self.formula(check_tokens(f"{type(self).__name__}.stream", x, self.width), None), None
 
 
 def check_positive(where: str, **sizes: int) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any, NoReturn
 
 import torch
 from torch import Tensor, nn
@@ -14,7 +15,7 @@ from sumformer.nn.inputs import check_tokens, keep_from_key_padding_mask, with_d
 from sumformer.nn.layer import check_positive
 from sumformer.nn.pretrained import PretrainedModule
 from sumformer.nn.segments import Segments, segments_of
-from sumformer.nn.sequence_map import refuse_causal_pooling
+from sumformer.nn.sequence_map import refuse_causal_pooling, refuse_pooled_stream
 
 Pool = Callable[[Tensor, Tensor | None], Tensor]
 PackedPool = Callable[[Tensor, Segments], Tensor]
@@ -84,6 +85,10 @@ class PooledHead(PretrainedModule):
             return zero_padding(self.map(packed_pool(x, segments)), segments.lengths > 0)
         out: Tensor = self.map(pool(zero_padding(x, keep), keep))
         return out if keep is None else zero_padding(out, keep.any(-1))
+
+    def stream(self, x: Tensor, state: Any = None) -> NoReturn:
+        """There is none."""
+        refuse_pooled_stream("PooledHead")
 
     def extra_repr(self) -> str:
         return f"ℝ^{{n×{self.d_model}}} → ℝ^{self.d_out}, {self.pool}"

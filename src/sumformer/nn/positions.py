@@ -12,6 +12,8 @@ from abc import ABC, abstractmethod
 import torch
 from torch import Tensor, nn
 
+from sumformer.errors import ShapeError
+from sumformer.nn.inputs import check_tokens
 from sumformer.nn.layer import TokenWise, check_positive
 from sumformer.nn.segments import Segments
 from sumformer.nn.token_order import check_fits, check_lengths, ranks
@@ -33,6 +35,13 @@ class Positions(TokenWise, ABC):
 
     def packed_formula(self, x: Tensor, segments: Segments, is_causal: bool) -> Tensor:
         return x + self.p(segments.ranks, x.dtype)
+
+    def stream(self, x: Tensor, state: int | None = None) -> tuple[Tensor, int]:
+        """The next tokens of a stream, counted on from `state`, the number of tokens before them."""
+        check_tokens(f"{type(self).__name__}.stream", x, self.width)
+        first = 0 if state is None else state
+        r = torch.arange(first, first + x.shape[1], device=x.device)
+        return x + self.p(r, x.dtype), first + x.shape[1]
 
 
 class IndexPositions(Positions):
@@ -86,6 +95,12 @@ class LearnedPositions(Positions):
     def packed_formula(self, x: Tensor, segments: Segments, is_causal: bool) -> Tensor:
         check_lengths("LearnedPositions", segments.lengths, self.n_max, x.shape)
         return super().packed_formula(x, segments, is_causal)
+
+    def stream(self, x: Tensor, state: int | None = None) -> tuple[Tensor, int]:
+        count = (0 if state is None else state) + check_tokens("LearnedPositions.stream", x, self.width).shape[1]
+        if count > self.n_max:
+            raise ShapeError("LearnedPositions.stream", f"at most n_max = {self.n_max} tokens", f"{count} by now")
+        return super().stream(x, state)
 
     def p(self, r: Tensor, dtype: torch.dtype) -> Tensor:
         return self.table[r]

@@ -8,7 +8,7 @@ packed    each sequence of a pack is a sequence of its own
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any
+from typing import Any, NoReturn
 
 from torch import Tensor, nn
 
@@ -17,6 +17,12 @@ from sumformer.nn.inputs import zero_padding
 from sumformer.nn.pretrained import PretrainedModule
 from sumformer.nn.segments import Segments
 from sumformer.nn.token_order import compact, spread
+
+STREAMING = (
+    "SoftmaxAttention, SparseAttention, FavorAttention, PerformerAttention, AverageAttention, SeparableConvolution, "
+    "SumMixer and Sumformer have a stream"
+)
+"""What to take instead of a module that has none."""
 
 
 class SequenceMap(PretrainedModule, ABC):
@@ -44,6 +50,10 @@ class SequenceMap(PretrainedModule, ABC):
 
         return segments.in_batches(type(self).__name__, x, read)
 
+    def stream(self, x: Tensor, state: Any = None) -> tuple[Tensor, Any]:
+        """The next tokens of a stream: their outputs in causal order, and the state for those that follow."""
+        raise NotSupportedError(f"{type(self).__name__}.stream: no causal order, {self.no_causal_order}; {STREAMING}")
+
     def evaluate(self, x: Tensor, keep: Tensor | None, segments: Segments | None, is_causal: bool) -> Tensor:
         """The reading that was asked for; input checks come before."""
         if segments is not None:
@@ -59,6 +69,21 @@ def refuse_causal_pooling(where: str, is_causal: bool) -> None:
     """One output per sequence has no order among outputs."""
     if is_causal:
         raise NotSupportedError(f"{where}: no causal order, it pools the whole sequence into one output")
+
+
+def refuse_pooled_stream(where: str) -> NoReturn:
+    """One output per sequence is no stream of outputs."""
+    merge = "summarise gives a state that can be added to" if where == "DeepSets" else "take a TokenHead"
+    raise NotSupportedError(f"{where}.stream: it pools the whole sequence into one output; {merge}")
+
+
+def stream_through(where: str, part: nn.Module, x: Tensor, state: Any) -> tuple[Tensor, Any]:
+    """A part's stream, of the user's own too."""
+    stream = getattr(part, "stream", None)
+    if stream is None:
+        raise NotSupportedError(f"{where}: its part {type(part).__name__} has no `stream(x, state)`; {STREAMING}")
+    out: tuple[Tensor, Any] = stream(x, state)
+    return out
 
 
 def pass_on(part: nn.Module, keep: Tensor | None, segments: Segments | None, is_causal: bool) -> dict[str, Any]:

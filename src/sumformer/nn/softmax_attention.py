@@ -5,6 +5,8 @@ from __future__ import annotations
 from torch import Tensor
 
 from sumformer.nn.attend import attend, causal_attend
+from sumformer.nn.inputs import check_tokens
+from sumformer.nn.key_value_state import KeyValueState
 from sumformer.nn.multi_head import MultiHead
 from sumformer.nn.normalisers import Normaliser, normaliser_or_softmax
 
@@ -34,6 +36,15 @@ class SoftmaxAttention(MultiHead):
 
     def causal_formula(self, x: Tensor) -> Tensor:
         return self.join(causal_attend(*self._qkv(x), self.normaliser, self._factor), x)
+
+    def stream(self, x: Tensor, state: KeyValueState | None = None) -> tuple[Tensor, KeyValueState]:
+        """The next tokens of a stream: their outputs in causal order, and the state for those that follow.
+
+        The state holds the keys and values of all tokens so far.
+        """
+        q, k, v = self._qkv(check_tokens("SoftmaxAttention.stream", x, self.width))
+        state = KeyValueState(k, v) if state is None else state.then(KeyValueState(k, v))
+        return self.join(causal_attend(q, state.keys, state.values, self.normaliser, self._factor), x), state
 
     @property
     def _factor(self) -> float:

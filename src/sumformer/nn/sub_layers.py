@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from typing import Any
 
 from torch import Tensor, nn
 
+from sumformer.nn.inputs import check_tokens
 from sumformer.nn.layer import Layer
 from sumformer.nn.segments import Segments
-from sumformer.nn.sequence_map import pass_on
+from sumformer.nn.sequence_map import pass_on, stream_through
 
 
 class SubLayers(Layer, ABC):
@@ -53,16 +55,35 @@ class SubLayers(Layer, ABC):
     def packed_formula(self, x: Tensor, segments: Segments, is_causal: bool) -> Tensor:
         return self.compose(x, self._att(None, segments, is_causal))
 
+    def stream(self, x: Tensor, state: Any = None) -> tuple[Tensor, Any]:
+        """The next tokens of a stream: their outputs in causal order, and the state for those that follow.
+
+        The state is the attention's; what is token-wise has none.
+        """
+        where = f"{type(self).__name__}.stream"
+        check_tokens(where, x, self.width)
+
+        def att(x: Tensor) -> Tensor:
+            nonlocal state
+            out, state = stream_through(where, self.attention, self._normed(x), state)
+            dropped: Tensor = self.drop(out)
+            return dropped
+
+        return self.compose(x, att), state
+
     def _att(self, keep: Tensor | None, segments: Segments | None, is_causal: bool) -> Callable[[Tensor], Tensor]:
         """x ↦ D Att(N_1 x)."""
         keywords = pass_on(self.attention, keep, segments, is_causal)
 
         def att(x: Tensor) -> Tensor:
-            normed = x if self.attention_norm is None else self.attention_norm(x)
-            out: Tensor = self.drop(self.attention(normed, **keywords))
+            out: Tensor = self.drop(self.attention(self._normed(x), **keywords))
             return out
 
         return att
+
+    def _normed(self, x: Tensor) -> Tensor:
+        """N_1 x."""
+        return x if self.attention_norm is None else self.attention_norm(x)
 
     def fc(self, x: Tensor) -> Tensor:
         """D FC(N_2 x)."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 
@@ -39,6 +41,11 @@ class TokenEmbedding(PretrainedModule):
         tokens = x if keep is None else torch.where(keep, x, 0)
         self._check_range(tokens)
         return zero_padding(self.table(tokens), keep)
+
+    def stream(self, x: Tensor, state: Any = None) -> tuple[Tensor, Any]:
+        """The next tokens of a stream: nothing is carried from one to another."""
+        self.check("TokenEmbedding.stream", x)
+        return self.forward(x), None
 
     def check(self, where: str, x: Tensor) -> Tensor:
         """x must be a (batch, n) tensor of int64 or int32 with n ≥ 1."""

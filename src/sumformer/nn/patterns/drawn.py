@@ -40,6 +40,13 @@ class Drawn(Relation):
             inside = inside | ((places[..., s : s + 1] == j) & exist[..., s : s + 1])
         return inside
 
+    def earlier(self, k: Tensor, last: int) -> Tensor:
+        places, exist = self.places(k, k + 1)
+        return torch.where(exist, places, -1)
+
+    def lasting(self, j: Tensor, t: int) -> Tensor:
+        return j >= 0
+
     def _hash(self, k: Tensor, s: Tensor) -> Tensor:
         """32 bits that look random: a strong hash of the row and of the column, and a last round on their product."""
         row = _mix(_mix(k) ^ _mix(torch.full_like(s[:1], self.seed & _MASK)))

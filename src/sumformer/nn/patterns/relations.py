@@ -7,7 +7,8 @@ BlockEnds(ℓ)    j = min(bℓ, n) − 1 for some b ≥ 1: the last token of eve
 Stride(ℓ)       j ≡ k  (mod ℓ)
 Drawn(r)        j one of r random tokens of k's own: `drawn.py`
 
-`contains` broadcasts k against j, and computes on each of them alone whatever it can.
+`contains` broadcasts k against j, and computes on each of them alone whatever it can. `earlier` and `lasting` speak of
+causal order, in which token k is the last of k + 1: whom it is related to, and who is related to a token yet to come.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
+import torch
 from torch import Tensor
 
 Length = int | Tensor
@@ -28,6 +30,14 @@ class Relation(ABC):
     def contains(self, k: Tensor, j: Tensor, n: Length) -> Tensor:
         """Is j related to k, for 0 ≤ j < n."""
 
+    @abstractmethod
+    def earlier(self, k: Tensor, last: int) -> Tensor:
+        """k (m, 1), all ≤ last → (m or 1, ·): every j ≤ k related to k, once; other entries lie outside 0 … k."""
+
+    @abstractmethod
+    def lasting(self, j: Tensor, t: int) -> Tensor:
+        """May j < t be related to a token k ≥ t?"""
+
 
 @dataclass(frozen=True)
 class Band(Relation):
@@ -37,6 +47,12 @@ class Band(Relation):
 
     def contains(self, k: Tensor, j: Tensor, n: Length) -> Tensor:
         return (j >= k - self.w) & (j <= k + self.w)
+
+    def earlier(self, k: Tensor, last: int) -> Tensor:
+        return k + torch.arange(-self.w, 1, device=k.device)
+
+    def lasting(self, j: Tensor, t: int) -> Tensor:
+        return j >= t - self.w
 
 
 @dataclass(frozen=True)
@@ -48,6 +64,12 @@ class SameBlock(Relation):
     def contains(self, k: Tensor, j: Tensor, n: Length) -> Tensor:
         return j // self.l == k // self.l
 
+    def earlier(self, k: Tensor, last: int) -> Tensor:
+        return k // self.l * self.l + torch.arange(self.l, device=k.device)
+
+    def lasting(self, j: Tensor, t: int) -> Tensor:
+        return j >= t // self.l * self.l
+
 
 @dataclass(frozen=True)
 class First(Relation):
@@ -57,6 +79,12 @@ class First(Relation):
 
     def contains(self, k: Tensor, j: Tensor, n: Length) -> Tensor:
         return (j < self.g) & (k >= 0)
+
+    def earlier(self, k: Tensor, last: int) -> Tensor:
+        return torch.arange(self.g, device=k.device).unsqueeze(0)
+
+    def lasting(self, j: Tensor, t: int) -> Tensor:
+        return j < self.g
 
 
 @dataclass(frozen=True)
@@ -72,6 +100,14 @@ class BlockEnds(Relation):
         """The last token of a block; before 0 where there is no token."""
         return ((block + 1) * self.l).clamp(max=n) - 1
 
+    def earlier(self, k: Tensor, last: int) -> Tensor:
+        """The ends of whole blocks, and k itself, the end of its own."""
+        block = torch.arange(last // self.l + 1, device=k.device)
+        return torch.where(block > k // self.l, -1, self.ends(block, k + 1))
+
+    def lasting(self, j: Tensor, t: int) -> Tensor:
+        return j % self.l == self.l - 1
+
 
 @dataclass(frozen=True)
 class Stride(Relation):
@@ -81,6 +117,12 @@ class Stride(Relation):
 
     def contains(self, k: Tensor, j: Tensor, n: Length) -> Tensor:
         return j % self.l == k % self.l
+
+    def earlier(self, k: Tensor, last: int) -> Tensor:
+        return k % self.l + self.l * torch.arange(last // self.l + 1, device=k.device)
+
+    def lasting(self, j: Tensor, t: int) -> Tensor:
+        return j >= 0
 
 
 SELF = Band(0)

@@ -47,6 +47,31 @@ class Step:
         k, j = tokens.unsqueeze(-1), tokens.unsqueeze(0)
         return self.contains(k, j, k + 1).tril() if is_causal else self.contains(k, j, n)
 
+    def earlier(self, first: int, n: int, device: torch.device) -> tuple[Tensor, Tensor]:
+        """Whom the tokens k = first … first + n − 1 attend to in causal order: lists (n, ·), and which entries count.
+
+        Those that count are A_k, each j once; all lists are as long as the last token's.
+        """
+        last, cut = first + n - 1, self.within(first + n)
+        k = torch.arange(first, first + n, device=device).unsqueeze(-1)
+        lists = [torch.arange(cut.rows, device=device).expand(n, -1)] if first < cut.rows else []
+        count = [(k < cut.rows) & (j <= k) for j in lists]
+        for i, relation in enumerate(cut.relations):
+            j = relation.earlier(k, last).expand(n, -1)
+            counts = (j >= 0) & (j <= k) & (k >= cut.rows)
+            for other in cut.relations[:i]:
+                counts = counts & ~other.contains(k, j, k + 1)
+            lists.append(j)
+            count.append(counts)
+        return torch.cat(lists, -1), torch.cat(count, -1)
+
+    def lasting(self, j: Tensor, t: int) -> Tensor:
+        """May a token k ≥ t, in causal order, attend to j < t?"""
+        found = (j < self.rows) & (t < self.rows)
+        for relation in self.relations:
+            found = found | relation.lasting(j, t)
+        return found
+
     def within(self, n: int) -> Step:
         """The same relation of n ≥ 1 tokens, by numbers that are at most n: no plan is larger than its tokens need."""
         return Step(tuple(_cut(relation, n) for relation in self.relations), min(self.rows, n))
