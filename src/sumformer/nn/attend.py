@@ -37,9 +37,11 @@ def causal_attend(q: Tensor, k: Tensor, v: Tensor, rho: Normaliser, scale: float
     n, m = q.shape[-2], k.shape[-2]
     if type(rho) is not Softmax:
         out = rho(scale * q @ k.mT, _lower_triangle(q, k)) @ v
+    elif n == m:
+        out = functional.scaled_dot_product_attention(q, k, v, is_causal=True, scale=scale)
     else:
-        mask = None if n == m or n == 1 else _lower_triangle(q, k)
-        out = functional.scaled_dot_product_attention(q, k, v, attn_mask=mask, is_causal=n == m, scale=scale)
+        mask = None if n == 1 else _lower_triangle(q, k)
+        out = functional.scaled_dot_product_attention(q, k, v, attn_mask=mask, scale=scale)
     return torch.where((~finite).cumsum(-2)[..., m - n :, :] > 0, torch.nan, out)
 
 
