@@ -62,6 +62,8 @@ from sumformer.nn.linformer_attention import LinformerAttention
 from sumformer.nn.multi_head import MultiHead
 from sumformer.nn.performer_attention import PerformerAttention
 from sumformer.nn.pretrained import PretrainedModule
+from sumformer.nn.segments import Segments, segments_of
+from sumformer.nn.sequence_map import pass_on
 from sumformer.nn.softmax_attention import SoftmaxAttention
 from sumformer.nn.sparse_feed_forward import SparseFeedForward
 from sumformer.nn.summarising import SummarisingModule
@@ -71,7 +73,7 @@ from sumformer.nn.vector_embedding import VectorEmbedding
 
 
 class CompiledTransformer(SummarisingModule):
-    """(batch, n, d) → (batch, n, outputs); see above for the ledger."""
+    """(batch, n, d) → (batch, n, outputs); see above for the ledger. A pack is (1, total, d) with `cu_seqlens`."""
 
     def __init__(
         self,
@@ -123,13 +125,20 @@ class CompiledTransformer(SummarisingModule):
         layer: Any = self.blocks[self.attention_block]
         return layer.attention  # type: ignore[no-any-return]
 
-    def forward(self, x: Tensor, attention_mask: Tensor | None = None) -> Tensor:
+    def forward(
+        self,
+        x: Tensor,
+        attention_mask: Tensor | None = None,
+        *,
+        cu_seqlens: Tensor | Segments | None = None,
+        max_seqlen: int | None = None,
+    ) -> Tensor:
         check_tokens("CompiledTransformer", x, self.read_in.in_features)
         keep = keep_from_attention_mask("CompiledTransformer", x, attention_mask)
-        padding = None if keep is None else ~keep
+        segments = segments_of("CompiledTransformer", x, attention_mask, cu_seqlens, max_seqlen)
         x = self.read_in(zero_padding(x, keep).to(self.read_in.weight.dtype))
         for block in self.blocks:
-            x = block(x, key_padding_mask=padding)
+            x = block(x, **pass_on(block, keep, segments, is_causal=False))
         return zero_padding(self.read_out(x), keep)
 
     # ---- the same network on weighted multisets: a token that counts w times costs no more than one

@@ -18,6 +18,7 @@ from sumformer.nn.arithmetics import dtypes_of
 from sumformer.nn.codes import Code, make_code
 from sumformer.nn.inputs import check_tokens, keep_from_attention_mask
 from sumformer.nn.pretrained import PretrainedModule
+from sumformer.nn.segments import Segments, segments_of
 
 ROWS = 2**21  # numbers of Σ − φ(x_i), over the tokens worked on at a time
 
@@ -53,13 +54,25 @@ class GridModule(PretrainedModule, ABC):
     def value(self, own: Tensor, others: Tensor) -> Tensor:
         """g(x; y_1, …, y_m) for own (rows, 1, d) and others (rows, m, d): (rows, width)."""
 
-    def forward(self, x: Tensor, attention_mask: Tensor | None = None) -> Tensor:
+    def forward(
+        self,
+        x: Tensor,
+        attention_mask: Tensor | None = None,
+        *,
+        cu_seqlens: Tensor | Segments | None = None,
+        max_seqlen: int | None = None,
+    ) -> Tensor:
         where = type(self).__name__
         check_tokens(where, x, self.d)
         keep = keep_from_attention_mask(where, x, attention_mask)
+        segments = segments_of(where, x, attention_mask, cu_seqlens, max_seqlen)
+        return self._read(x, keep) if segments is None else segments.in_batches(where, x, self._read)
+
+    def _read(self, x: Tensor, keep: Tensor | None) -> Tensor:
         if keep is None:
             return self._rows(x)
         if torch.compiler.is_compiling():
+            where = type(self).__name__
             raise NotSupportedError(f"{where}: a traced graph cannot sort rows by their padding; trace it unmasked")
         out = torch.zeros(*x.shape[:2], self.width, dtype=self.outside, device=x.device)
         counts = keep.sum(1)

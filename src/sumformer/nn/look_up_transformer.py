@@ -31,6 +31,7 @@ from torch import Tensor, nn
 from sumformer.errors import InputError, ShapeError
 from sumformer.nn.inputs import check_tokens, keep_from_attention_mask, zero_padding
 from sumformer.nn.pretrained import PretrainedModule
+from sumformer.nn.segments import Segments, segments_of
 
 ACTIVATIONS = ("step", "relu")
 
@@ -68,10 +69,21 @@ class LookUpTransformer(PretrainedModule):
     def d(self) -> int:
         return self.read_in.in_features
 
-    def forward(self, x: Tensor, attention_mask: Tensor | None = None) -> Tensor:
+    def forward(
+        self,
+        x: Tensor,
+        attention_mask: Tensor | None = None,
+        *,
+        cu_seqlens: Tensor | Segments | None = None,
+        max_seqlen: int | None = None,
+    ) -> Tensor:
         where = "LookUpTransformer"
         check_tokens(where, x, self.d)
         keep = keep_from_attention_mask(where, x, attention_mask)
+        segments = segments_of(where, x, attention_mask, cu_seqlens, max_seqlen)
+        return self._read(x, keep) if segments is None else segments.in_batches(where, x, self._read)
+
+    def _read(self, x: Tensor, keep: Tensor | None) -> Tensor:
         self._check_count(x, keep)
         padding = None if keep is None else ~keep
         x = self.read_in(zero_padding(x, keep).to(self.inside))

@@ -16,6 +16,7 @@ from sumformer.errors import InputError
 from sumformer.nn.arithmetics import dtypes_of
 from sumformer.nn.box_features import BoxFeatures, slab_elements
 from sumformer.nn.inputs import check_tokens, keep_from_attention_mask, zero_padding
+from sumformer.nn.segments import Segments, segments_of
 from sumformer.nn.summary import Summary
 
 
@@ -101,11 +102,22 @@ class SymmetricSumformer(BoxFeatures):
         out = [self._psi(piece, state.total) for piece in pieces]
         return torch.cat(out, dim=1).to(self.outside)
 
-    def forward(self, x: Tensor, attention_mask: Tensor | None = None) -> Tensor:
+    def forward(
+        self,
+        x: Tensor,
+        attention_mask: Tensor | None = None,
+        *,
+        cu_seqlens: Tensor | Segments | None = None,
+        max_seqlen: int | None = None,
+    ) -> Tensor:
         check_tokens("SymmetricSumformer", x, self.d)
         keep = keep_from_attention_mask("SymmetricSumformer", x, attention_mask)
+        segments = segments_of("SymmetricSumformer", x, attention_mask, cu_seqlens, max_seqlen)
+        return self._read(x, keep) if segments is None else segments.in_batches("SymmetricSumformer", x, self._read)
+
+    def _read(self, x: Tensor, keep: Tensor | None) -> Tensor:
         x = self._padded(x, keep)
-        return zero_padding(self.psi_of(x, self.summarise(x, None, attention_mask)), keep)
+        return zero_padding(self.psi_of(x, self.summarise(x, None, keep)), keep)
 
     def _psi(self, x: Tensor, total: Tensor) -> Tensor:
         tables = self._tables(x, self.degrees)

@@ -20,13 +20,14 @@ from sumformer.nn.inputs import check_tokens, keep_from_attention_mask, zero_pad
 from sumformer.nn.patterns.pattern import Pattern
 from sumformer.nn.positioned import Positioned
 from sumformer.nn.pretrained import CONFIG_FILE, WEIGHTS_FILE, PretrainedModule
-from sumformer.nn.token_sum import levels
+from sumformer.nn.segments import Segments, segments_of
 from sumformer.targets import Node, reductions
 from sumformer.targets.opaque import OpaqueTarget
 from sumformer.targets.target import Target
 from sumformer.theorems.alberti_2023.arithmetic import ARITHMETICS
 from sumformer.theorems.architectures import theorem
 from sumformer.theorems.built import Built
+from sumformer.theorems.counts import check_counts, check_weights, counts_of
 from sumformer.theorems.kept_numbers import KeptNumbers
 from sumformer.theorems.request import asked_epsilon, asked_options, asked_target, spelt
 from sumformer.theorems.routes import by_route
@@ -65,25 +66,46 @@ class Construction:
         sources: Tensor | None = None,
         weights: Tensor | None = None,
         attention_mask: Tensor | None = None,
+        cu_seqlens: Tensor | Segments | None = None,
+        max_seqlen: int | None = None,
     ) -> Tensor:
-        """N(X) for tokens inside the box, which is checked; where given, queries X against `sources`."""
+        """N(X) for tokens inside the box, which is checked; where given, queries X against `sources`.
+
+        A pack of sequences is X (1, total, d) with `cu_seqlens`; each of them has a number of tokens that is allowed.
+        """
         points = X if sources is None else sources
         self._check_tokens(points, attention_mask)
+        segments = self._pack(X, attention_mask, cu_seqlens, max_seqlen)
+        if segments is not None and (sources is not None or weights is not None):
+            raise InputError("construction: expected either cu_seqlens or sources and weights: those are of a batch")
         if sources is not None:  # a mask is of the sources: every query is answered
             self._check_tokens(X, None)
         if points.shape[0] not in (1, X.shape[0]):
             raise ShapeError("construction", f"sources in a batch of {X.shape[0]}, as X, or of 1", points.shape)
-        self._check_count(points, weights, attention_mask)
+        check_weights(points, weights)
+        counts = counts_of(points, weights, attention_mask, segments)
+        places = points.shape[1] if segments is None else int(counts.max())
+        check_counts(counts, places, self.target.tokens, getattr(self.network, "group", None))
         if sources is not None or weights is not None:
             self._refuse_others()
         if OWN_TOKEN in self.certificate.assumptions:
             self._refuse_strangers(sources, weights, attention_mask)
         with torch.autocast(X.device.type, enabled=False):  # in the stated arithmetic, not in half of it
+            if segments is not None:
+                packed: Tensor = self.network(X, cu_seqlens=segments)
+                return packed
             if sources is None and weights is None:
                 out: Tensor = self.network(X, attention_mask=attention_mask)
                 return out
             result: Tensor = self.network.apply(X, self.network.summarise(points, weights, attention_mask))
         return zero_padding(result, None if attention_mask is None or sources is not None else attention_mask != 0)
+
+    def _pack(
+        self, X: Tensor, mask: Tensor | None, cu_seqlens: Tensor | Segments | None, max_seqlen: int | None
+    ) -> Segments | None:
+        """The pack, with its longest length, which need not be said here: the lengths are looked at anyway."""
+        segments = segments_of("construction", X, mask, cu_seqlens, max_seqlen)
+        return None if segments is None else replace(segments, max_seqlen=max(1, int(segments.lengths.max())))
 
     def _check_tokens(self, X: Tensor, attention_mask: Tensor | None) -> None:
         """Shape, precision, and the box: padding may lie anywhere."""
@@ -94,40 +116,6 @@ class Construction:
         if keep is None or not bool((box.contains(X) | ~keep).all()):
             centre = X.new_tensor([float(c) for c in box.centre])
             box.check(X if keep is None else torch.where(keep.unsqueeze(-1), X, centre))
-
-    def _check_count(self, points: Tensor, weights: Tensor | None, attention_mask: Tensor | None) -> None:
-        """The number of tokens is one the certificate speaks of, and padding does not deepen the summation tree."""
-        if weights is not None and (not isinstance(weights, Tensor) or weights.is_complex()):
-            raise InputError("construction: expected a tensor of whole numbers ≥ 0 as weights")
-        weights = None if weights is None else weights.double()
-        if weights is not None and weights.shape != points.shape[:2]:
-            raise ShapeError("construction", f"weights of shape (batch, n) = {tuple(points.shape[:2])}", weights.shape)
-        if weights is not None and not bool(((weights >= 0) & weights.isfinite() & (weights == weights.floor())).all()):
-            raise InputError(
-                "construction: expected whole numbers ≥ 0 as weights (how often each source counts: the certificate "
-                "is of n tokens); outside it, network.summarise takes any"
-            )
-        number = torch.tensor([float(points.shape[1])], dtype=torch.float64)
-        counts = number if weights is None else weights.sum(1)
-        if attention_mask is not None:
-            keep = attention_mask != 0
-            counts = (keep.double() if weights is None else torch.where(keep, weights, 0.0)).sum(1)
-        allowed, group = self.target.tokens, getattr(self.network, "group", None)
-        if not counts.numel():  # an empty batch
-            return
-        few, many = float(counts.min()), float(counts.max())
-        if not allowed.minimum <= few <= many <= allowed.maximum:
-            found = f"{few:g}" if few == many else f"{few:g} to {many:g}"
-            allows = f"{allowed.minimum} ≤ n ≤ {allowed.maximum}" if allowed.symbolic else allowed.formula()
-            raise InputError(f"this construction is certified for {allows}, got n = {found}")
-        if (
-            group is not None
-            and allowed.maximum > group
-            and levels(points.shape[1], group) > levels(allowed.maximum, group)
-        ):
-            raise InputError(
-                f"this much padding ({points.shape[1]} places) is not covered by the certificate: compact it"
-            )
 
     def check_kept(self, thorough: bool = False) -> None:
         """Refuse to speak for a network that is another one by now."""
