@@ -11,7 +11,7 @@ import torch
 from sumformer.errors import InputError
 from sumformer.nn.patterns import BigBird, Fixed, Longformer, Random, Star, Strided, Window, steps_of_heads
 from sumformer.nn.patterns.pattern import Pattern
-from sumformer.nn.patterns.plan import plan
+from sumformer.nn.patterns.plan import _build, plan
 from sumformer.nn.pretrained import PretrainedModule
 
 LENGTHS = [1, 2, 5, 31, 33, 70]
@@ -136,6 +136,12 @@ def test_wrong_sizes_are_named(build, words):
         build()
 
 
+@pytest.mark.parametrize("k", [10, 99, -1, 2.0, True])
+def test_a_token_that_is_not_there_has_no_neighbours(k):
+    with pytest.raises(InputError, match=r"Window.neighbours: expected k in 0 … 9, got "):
+        Window(1).neighbours(k, 10)
+
+
 def test_compositions():
     pattern = Strided(3)
     window_step, stride_step = pattern.steps
@@ -147,3 +153,12 @@ def test_compositions():
         steps_of_heads(pattern, "multihead", 1)
     with pytest.raises(InputError, match="expected composition"):
         steps_of_heads(pattern, "all", 1)
+
+
+@pytest.mark.parametrize("is_causal", [False, True], ids=["all", "causal"])
+@pytest.mark.parametrize("step", [Fixed(4).step(), Fixed(4).step(1), Longformer(1, 3).step()], ids=str)
+def test_an_index_made_a_few_blocks_at_a_time_is_the_same(step, is_causal, monkeypatch):
+    whole = _build(step, 200, torch.device("cpu"), is_causal, 200)
+    monkeypatch.setattr("sumformer.nn.patterns.plan._AT_A_TIME", 1)
+    pieces = _build(step, 200, torch.device("cpu"), is_causal, 200)
+    assert all(torch.equal(a, b) for a, b in zip(whole.blocked, pieces.blocked, strict=True))

@@ -56,8 +56,10 @@ class Pattern(PretrainedModule, ABC):
         return edges(self.step(step), _length(self, n))
 
     def neighbours(self, k: int, n: int, step: int | None = None) -> list[int]:
-        """A_k, sorted."""
+        """A_k of token k = 0 … n − 1, sorted."""
         tokens = torch.arange(_length(self, n))
+        if not isinstance(k, int) or isinstance(k, bool) or not 0 <= k < n:
+            raise InputError(f"{type(self).__name__}.neighbours: expected k in 0 … {n - 1}, got {k!r}")
         inside = self.step(step).contains(torch.tensor([[k]]), tokens.unsqueeze(0), n)
         return [int(j) for j in tokens[inside[0]]]
 

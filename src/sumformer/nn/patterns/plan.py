@@ -26,6 +26,7 @@ from sumformer.nn.patterns.relations import Band, BlockEnds, First, Length, Rela
 from sumformer.nn.patterns.step import Step
 
 _LEAST_BLOCK = 32
+_AT_A_TIME = 2**18
 SLAB = Band | SameBlock | First | BlockEnds
 
 
@@ -142,11 +143,11 @@ def _build(step: Step, n: int, device: torch.device, is_causal: bool, real: Leng
         elif isinstance(relation, Band | SameBlock):
             masks.append(_near(tokens, relation, real, earlier, is_causal, c))
     batch = real.shape[0] if isinstance(real, Tensor) else 1
-    masks = [mask.expand(batch, -1, -1) for mask in masks]
-    slab = [mask for mask, relation in zip(masks, step.relations, strict=True) if isinstance(relation, SLAB)]
-    lists = [mask for mask, relation in zip(masks, step.relations, strict=True) if not isinstance(relation, SLAB)]
-    pieces = [torch.cat(slab, -1), *lists] if len(slab) > 1 else slab + lists
-    blocked = tuple(piece.unsqueeze(1) for piece in pieces)
+    pairs = list(zip(masks, step.relations, strict=True))
+    slab = [mask.expand(batch, -1, c, -1) for mask, relation in pairs if isinstance(relation, SLAB)]
+    lists = [mask.expand(batch, -1, -1) for mask, relation in pairs if not isinstance(relation, SLAB)]
+    slab = [(torch.cat(slab, -1) if len(slab) > 1 else slab[0]).flatten(1, 2)] if slab else []
+    blocked = tuple(piece.unsqueeze(1) for piece in slab + lists)
     rows_blocked = None
     if step.rows:
         k = tokens[: step.rows].view(1, 1, -1, 1)
@@ -157,25 +158,30 @@ def _build(step: Step, n: int, device: torch.device, is_causal: bool, real: Leng
 def _near(
     tokens: Tensor, relation: Band | SameBlock, n: Length, earlier: Sequence[Relation], is_causal: bool, c: int
 ) -> Tensor:
-    """The relation looks the same from every block: decided once, on c queries, then cut off at both ends."""
+    """(·, blocks, c, ·). The relation looks the same from every block: decided once, on c queries, then cut off."""
     before = relation.w if isinstance(relation, Band) else 0
     after = 0 if is_causal else before
     k, j = torch.arange(c, device=tokens.device).unsqueeze(-1), torch.arange(-before, c + after, device=tokens.device)
     outside = ~relation.contains(k, j, c) | _too_late(k, j, is_causal)
     start = tokens.view(1, -1, 1, c)[..., :1]
     missing = (j + start < 0) | (j + start >= n)
-    return _with_earlier(outside | missing, start + k, start + j, n, earlier).flatten(1, 2)
+    return _with_earlier(outside | missing, start + k, start + j, n, earlier)
 
 
 def _columns(tokens: Tensor, j: Tensor, n: Length, earlier: Sequence[Relation], is_causal: bool, c: int) -> Tensor:
-    """The same keys for all. The last end of a block may stand there again and again: only the first counts."""
+    """(·, blocks, c or 1, ·): the same keys for all. The last end may stand there again: the first counts."""
     k = tokens.view(1, -1, c, 1)
     again = torch.cat([torch.zeros_like(j[..., :1], dtype=torch.bool), j[..., 1:] == j[..., :-1]], -1)
-    missing = (j < 0) | (j >= n) | again | _too_late(k, j, is_causal)
+    missing = (j < 0) | (j >= n) | again
     if not is_causal and all(isinstance(relation, SameBlock) and relation.l == c for relation in earlier):
         k = k[:, :, :1]  # the c queries of a block all see the same
-    blocked = _with_earlier(missing | torch.zeros_like(k, dtype=torch.bool), k, j, n, earlier)
-    return blocked.expand(-1, -1, c, -1).flatten(1, 2)
+    # A few blocks at a time, but for compiled code: what is made on the way then stays in the cache.
+    few = k.shape[1] if torch.compiler.is_compiling() else max(1, _AT_A_TIME // (k.shape[2] * missing.numel()))
+    pieces = [
+        _with_earlier(missing | _too_late(some, j, is_causal) | (some < 0), some, j, n, earlier)
+        for some in torch.split(k, few, dim=1)
+    ]
+    return torch.cat(pieces, 1) if len(pieces) > 1 else pieces[0]
 
 
 def _residues(tokens: Tensor, stride: int, n: Length, earlier: Sequence[Relation], is_causal: bool) -> Tensor:
