@@ -30,7 +30,7 @@ class Segments:
     lengths: Tensor
     """(N,)"""
     max_seqlen: int | None = None
-    """At least the longest length; needed by the modules that `pad`."""
+    """At least the longest length; asked for by the modules that read a pack `in_batches`."""
 
     def sums(self, features: Tensor) -> Tensor:
         """(1, total, m) → (N, m) in float64: the sum over each sequence, 0 for an empty one.
@@ -71,7 +71,7 @@ class Segments:
 
     def _bound(self, where: str) -> int:
         if self.max_seqlen is None:
-            raise InputError(f"{where}: expected max_seqlen beside cu_seqlens, got None; it pads to that length")
+            raise InputError(f"{where}: expected max_seqlen beside cu_seqlens, got None; compiled code pads to it")
         return self.max_seqlen
 
 

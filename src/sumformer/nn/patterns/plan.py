@@ -56,8 +56,8 @@ class Plan:
 
     @property
     def halo(self) -> int:
-        """Keys that a band needs before the first block and behind the last, in whole blocks."""
-        return halo(self.step)
+        """Keys that a band needs before the first block and behind the last: w, rounded up to whole blocks."""
+        return self.block * max([0, *(-(-r.w // self.block) for r in self.step.relations if isinstance(r, Band))])
 
     def keys(self) -> Tensor:
         """(·, N, m): the key of every logit, whether it is a connection or not; to list them, not to compute."""
@@ -80,23 +80,21 @@ class Plan:
         return torch.cat([part.expand(batch, *part.shape[-2:]) for part in parts], -1)
 
 
-def block_size(step: Step) -> int:
-    """c: about as wide as the band, and a multiple of every ℓ that needs it; not too small for a matrix product."""
+def block_size(step: Step, n: int) -> int:
+    """c: about as wide as the band, and a multiple of every ℓ that needs it; not too small for a matrix product.
+
+    Fewer tokens than that are one block, as they stand.
+    """
+    least = _LEAST_BLOCK if torch.compiler.is_compiling() else max(1, min(_LEAST_BLOCK, n))
     for relation in step.relations:
         if isinstance(relation, SameBlock | Stride):
-            return relation.l * -(-_LEAST_BLOCK // relation.l)
-    return max([_LEAST_BLOCK, *(r.w for r in step.relations if isinstance(r, Band))])
-
-
-def halo(step: Step) -> int:
-    """w of a band, rounded up to whole blocks."""
-    c = block_size(step)
-    return c * max([0, *(-(-r.w // c) for r in step.relations if isinstance(r, Band))])
+            return relation.l * -(-least // relation.l)
+    return max([least, *(r.w for r in step.relations if isinstance(r, Band))])
 
 
 def count_blocks(step: Step, n: int) -> int:
     """Room for n tokens, and for the first `rows` and g, whether or not they exist."""
-    c, first = block_size(step), max([step.rows, *(r.g for r in step.relations if isinstance(r, First))])
+    c, first = block_size(step, n), max([step.rows, *(r.g for r in step.relations if isinstance(r, First))])
     if torch.compiler.is_compiling():
         return n // c + 2 + first // c
     return max(1, -(-n // c), -(-first // c))
@@ -122,7 +120,7 @@ def _cached(step: Step, n: int, device: torch.device, is_causal: bool) -> Plan:
 
 
 def _build(step: Step, n: int, device: torch.device, is_causal: bool, real: Length) -> Plan:
-    c = block_size(step)
+    c = block_size(step, n)
     blocks = count_blocks(step, n)
     tokens = torch.arange(c * blocks, device=device)
     masks: list[Tensor] = []
