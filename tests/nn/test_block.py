@@ -56,7 +56,7 @@ def test_dropout_only_in_training():
 def test_a_block_streams_as_its_attention_does():
     x = torch.randn(1, 3, 4)
     _, state = Block(SoftmaxAttention(4), nn.Linear(4, 4)).stream(x)
-    assert state.keys.shape == (1, 1, 3, 4)
+    assert state.held.keys.shape == (1, 1, 3, 4)
     with pytest.raises(
         NotSupportedError, match=r"LinformerAttention.stream: no causal order, E and F .* have a stream"
     ):

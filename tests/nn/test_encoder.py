@@ -96,7 +96,7 @@ def test_a_stream_of_integers_with_positions(positions):
     assert relative_error(torch.cat(outs, 1), encoder(x, is_causal=True)) <= 1e-12
     assert len(state) == 6
     assert state[:2] == (None, 12)
-    assert state[2].keys.shape == (2, 1, 12, 4)
+    assert state[2].held.keys.shape == (2, 1, 12, 4)
     assert state[5] is None
 
 

@@ -12,7 +12,6 @@ from sumformer.nn.encoder import Encoder as Encoder
 from sumformer.nn.expression_sumformer import ExpressionSumformer as ExpressionSumformer
 from sumformer.nn.feed_forward import FeedForward as FeedForward
 from sumformer.nn.grid_sumformer import GridSumformer as GridSumformer
-from sumformer.nn.key_value_state import KeyValueState as KeyValueState
 from sumformer.nn.layer import Layer as Layer
 from sumformer.nn.linformer_attention import LinformerAttention as LinformerAttention
 from sumformer.nn.look_up_transformer import LookUpTransformer as LookUpTransformer
@@ -40,6 +39,7 @@ from sumformer.nn.segments import Segments as Segments
 from sumformer.nn.separable_convolution import ConvolutionState as ConvolutionState
 from sumformer.nn.separable_convolution import SeparableConvolution as SeparableConvolution
 from sumformer.nn.softmax_attention import SoftmaxAttention as SoftmaxAttention
+from sumformer.nn.softmax_attention import SoftmaxState as SoftmaxState
 from sumformer.nn.sparse_attention import SparseAttention as SparseAttention
 from sumformer.nn.sparse_feed_forward import SparseFeedForward as SparseFeedForward
 from sumformer.nn.sparse_step_feed_forward import SparseStepFeedForward as SparseStepFeedForward

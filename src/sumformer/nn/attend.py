@@ -25,24 +25,33 @@ def attend(q: Tensor, k: Tensor, v: Tensor, rho: Normaliser, scale: float, keep:
 
 
 def causal_attend(q: Tensor, k: Tensor, v: Tensor, rho: Normaliser, scale: float) -> Tensor:
-    """Query i attends to keys 1 … i; of m keys and n < m queries, these are the last n.
+    """Query i attends to keys 1 … i."""
+    k, v, broken = finite_part(k, v)
+    return torch.where(broken, torch.nan, lower_attend(q, k, v, rho, scale))
+
+
+def finite_part(k: Tensor, v: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """k and v with 0 for tokens that are not finite, and (batch, h, n, 1), True from the first of those on.
 
     A dense product multiplies later tokens by 0, which is NaN where they are not finite. Such keys and values are taken
     out, and make the outputs NaN from their own place on.
     """
     finite = (k.isfinite().all(-1) & v.isfinite().all(-1)).unsqueeze(-1)
-    k, v = (torch.where(finite, y, 0.0) for y in (k, v))
+    return torch.where(finite, k, 0.0), torch.where(finite, v, 0.0), (~finite).cumsum(-2) > 0
+
+
+def lower_attend(q: Tensor, k: Tensor, v: Tensor, rho: Normaliser, scale: float) -> Tensor:
+    """The n queries are the last of m ≥ n tokens, and attend to those up to themselves; k and v are finite."""
     if torch.compiler.is_exporting():
         q, scale = scaled(q, scale), 1.0
     n, m = q.shape[-2], k.shape[-2]
     if type(rho) is not Softmax:
-        out = rho(scale * q @ k.mT, _lower_triangle(q, k)) @ v
-    elif n == m:
-        out = functional.scaled_dot_product_attention(q, k, v, is_causal=True, scale=scale)
-    else:
-        mask = None if n == 1 else _lower_triangle(q, k)
-        out = functional.scaled_dot_product_attention(q, k, v, attn_mask=mask, scale=scale)
-    return torch.where((~finite).cumsum(-2)[..., m - n :, :] > 0, torch.nan, out)
+        weights: Tensor = rho(scale * q @ k.mT, _lower_triangle(q, k))
+        return weights @ v
+    if n == m:
+        return functional.scaled_dot_product_attention(q, k, v, is_causal=True, scale=scale)
+    mask = None if n == 1 else _lower_triangle(q, k)
+    return functional.scaled_dot_product_attention(q, k, v, attn_mask=mask, scale=scale)
 
 
 def _lower_triangle(q: Tensor, k: Tensor) -> Tensor:

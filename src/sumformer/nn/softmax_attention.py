@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
+import torch
 from torch import Tensor
 
-from sumformer.nn.attend import attend, causal_attend
+from sumformer.nn.attend import attend, causal_attend, finite_part, lower_attend
 from sumformer.nn.inputs import check_tokens
 from sumformer.nn.key_value_state import KeyValueState
 from sumformer.nn.multi_head import MultiHead
 from sumformer.nn.normalisers import Normaliser, normaliser_or_softmax
+
+
+@dataclass(frozen=True)
+class SoftmaxState:
+    """All tokens of a stream so far."""
+
+    broken: Tensor
+    """(batch, h, 1, 1): one of them was not finite, so that nothing later is."""
+    held: KeyValueState
 
 
 class SoftmaxAttention(MultiHead):
@@ -37,14 +49,18 @@ class SoftmaxAttention(MultiHead):
     def causal_formula(self, x: Tensor) -> Tensor:
         return self.join(causal_attend(*self._qkv(x), self.normaliser, self._factor), x)
 
-    def stream(self, x: Tensor, state: KeyValueState | None = None) -> tuple[Tensor, KeyValueState]:
+    def stream(self, x: Tensor, state: SoftmaxState | None = None) -> tuple[Tensor, SoftmaxState]:
         """The next tokens of a stream: their outputs in causal order, and the state for those that follow.
 
         The state holds the keys and values of all tokens so far.
         """
         q, k, v = self._qkv(check_tokens("SoftmaxAttention.stream", x, self.width))
-        state = KeyValueState(k, v) if state is None else state.then(KeyValueState(k, v))
-        return self.join(causal_attend(q, state.keys, state.values, self.normaliser, self._factor), x), state
+        k, v, broken = finite_part(k, v)
+        held = KeyValueState(k, v)
+        if state is not None:
+            held, broken = state.held.then(held), broken | state.broken
+        heads = lower_attend(q, held.keys, held.values, self.normaliser, self._factor)
+        return self.join(torch.where(broken, torch.nan, heads), x), SoftmaxState(broken[:, :, -1:], held)
 
     @property
     def _factor(self) -> float:

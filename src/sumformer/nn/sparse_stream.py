@@ -44,10 +44,12 @@ class Held:
 
 @dataclass(frozen=True)
 class SparseState:
-    """`count` tokens so far. `broken` (batch, 1, 1): one of them was not finite, so that nothing later is."""
+    """What is kept of a stream."""
 
     count: int
+    """Tokens so far."""
     broken: Tensor
+    """(batch, 1, 1): one of them was not finite, so that nothing later is."""
     held: tuple[Held, ...]
     """One for each group of heads with a step of its own."""
 
