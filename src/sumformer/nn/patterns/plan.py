@@ -173,13 +173,15 @@ def _columns(tokens: Tensor, j: Tensor, n: Length, earlier: Sequence[Relation], 
     missing = (j < 0) | (j >= n) | again
     if not is_causal and all(isinstance(relation, SameBlock) and relation.l == c for relation in earlier):
         k = k[:, :, :1]  # the c queries of a block all see the same
-    # A few blocks at a time, but for compiled code: what is made on the way then stays in the cache.
-    few = k.shape[1] if torch.compiler.is_compiling() else max(1, _AT_A_TIME // (k.shape[2] * missing.numel()))
-    pieces = [
-        _with_earlier(missing | _too_late(some, j, is_causal) | (some < 0), some, j, n, earlier)
-        for some in torch.split(k, few, dim=1)
-    ]
-    return torch.cat(pieces, 1) if len(pieces) > 1 else pieces[0]
+
+    def decide(k: Tensor) -> Tensor:
+        return _with_earlier(missing | _too_late(k, j, is_causal) | (k < 0), k, j, n, earlier)
+
+    if torch.compiler.is_compiling():
+        return decide(k)
+    # A few blocks at a time: what is made on the way stays in the cache.
+    few = max(1, _AT_A_TIME // (k.shape[2] * missing.numel()))
+    return torch.cat([decide(some) for some in torch.split(k, few, dim=1)], 1)
 
 
 def _residues(tokens: Tensor, stride: int, n: Length, earlier: Sequence[Relation], is_causal: bool) -> Tensor:
