@@ -180,7 +180,7 @@ def _columns(tokens: Tensor, j: Tensor, n: Length, earlier: Sequence[Relation], 
     if torch.compiler.is_compiling():
         return decide(k)
     # A few blocks at a time: what is made on the way stays in the cache.
-    few = max(1, _AT_A_TIME // (k.shape[2] * missing.numel()))
+    few = max(1, _AT_A_TIME // max(1, k.shape[2] * missing.numel()))
     return torch.cat([decide(some) for some in torch.split(k, few, dim=1)], 1)
 
 
