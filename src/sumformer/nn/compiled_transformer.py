@@ -34,6 +34,7 @@ ledger["gadgets"]              every hidden unit of every block belongs to exact
   identity   one unit (none: a constant): what no gadget writes of a sum, t of those terms
   clear      one unit: takes a value off its coordinate in the block `until`, for the next value there
   function   one stage, one entry: g(t) for each value, |error| ≤ δ on its range
+  root       the same of one value √max(t, 0), whose argument may reach 0: an error e of it counts √e
   square     L stages of one entry, P = (t − lo)/(hi − lo) ∈ [0, 1] in the first; the saw network of `gadgets/saw.py`
              with M units: chords of P² to the value, the M-saw to a workspace coordinate, which later stages read,
              overwrite, and the last one clears, by one unit more, for what lies above −2^{−6}

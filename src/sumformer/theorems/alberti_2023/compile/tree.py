@@ -11,7 +11,7 @@ from functools import reduce
 from sumformer.algebra.interval_operations import IntervalOperations
 from sumformer.errors import RefusedError
 from sumformer.gadgets.chebyshev import X
-from sumformer.gadgets.elementary import RECIPROCAL, SQRT
+from sumformer.gadgets.elementary import RECIPROCAL
 from sumformer.targets import (
     Binary,
     Cat,
@@ -82,15 +82,19 @@ class TreeCompiler:
                 return self._power(arg, k)
             case Unary("abs", arg):
                 return self._positive(self.compile(arg)) + self._positive(-self.compile(arg))
+            case Unary("sqrt", arg):
+                return self.program.root(self.compile(arg), "sqrt")
             case Unary(fn, arg):
                 return self.program.function(Unary(fn, X), self.compile(arg), fn)
             case Extremum(op, left, right):
                 a, b = self.compile(left), self.compile(right)
                 return b + self._positive(a + (-b)) if op == "max" else b + (-self._positive(b + (-a)))
+            case Norm(Cat((arg,))):
+                return self.compile(Unary("abs", arg))
             case Norm(Cat(args)):
                 squares = [self.program.square(self.compile(a)) for a in args]
                 positive = self.program.sum(total(squares), (0.0, float("inf")), {"norm2": True})
-                return self.program.function(SQRT, positive, "norm")
+                return self.program.root(positive, "norm")
         raise RefusedError(f"{to_source(node)} has no gadget", [])
 
     def divide(self, top: Functional, bottom: Node) -> Functional:
@@ -151,8 +155,10 @@ class TreeCompiler:
         (atom,) = atoms
         if isinstance(atom, Slice) and isinstance(atom.arg, Token):
             c = atom.start
-            return self.program.function(self.of_coordinate(node, c), self.program.input(c), _short(node))
-        return self.program.function(substitute(node, {atom: X}), self.compile(atom), _short(node))
+            g, t = self.of_coordinate(node, c), self.program.input(c)
+        else:
+            g, t = substitute(node, {atom: X}), self.compile(atom)
+        return None if self.program.steep(g, t) else self.program.function(g, t, _short(node))
 
     def of_coordinate(self, node: Node, c: int) -> Node:
         """node, which depends on x_c alone, as a function of u_c: x_c = centre + radius·u_c, exactly."""
