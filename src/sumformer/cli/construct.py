@@ -18,7 +18,7 @@ from sumformer.cli.pattern import read_pattern
 from sumformer.errors import CertificateError
 from sumformer.theorems.construction import Construction
 from sumformer.theorems.construction import construct as build
-from sumformer.theorems.counted_sizes import attention_layers
+from sumformer.theorems.counted_sizes import attention_layers, compiled_size, parameters, size_in_words
 from sumformer.theorems.saved_folder import REPORT_FILE, check_folder
 from sumformer.theorems.verification import examine
 
@@ -132,7 +132,8 @@ def summary(construction: Construction, found: AttackResult | Quadrature, out: P
         "norm": certificate.norm,
         "latent_dimension": certificate.latent_dimension,
         "proof_latent_dimension": construction.proof_latent_dimension,
-        "parameters": sum(p.numel() for p in construction.network.parameters()),
+        "parameters": parameters(construction),
+        "size": compiled_size(construction),
         "attention_layers": attention_layers(construction),
         "layers": certificate.constants.get("layers", []),
         "epsilon": certificate.epsilon,
@@ -154,8 +155,8 @@ def show(construction: Construction, found: AttackResult | Quadrature, out: Path
     for passed in construction.passed_over:
         console.print(f"not taken: {passed}", markup=False)
     beside = f"the proof's C(n+d, d) − 1 = {proof}" if proof is not None else "the proof's C(n+d, d) − 1 grows with n"
-    parameters = sum(p.numel() for p in construction.network.parameters())
-    console.print(f"latent dimension d' = {c.latent_dimension} ({beside}), {parameters} parameters, {c.arithmetic}")
+    size = size_in_words(construction)
+    console.print(f"latent dimension d' = {c.latent_dimension} ({beside}), {size}, {c.arithmetic}")
     table = Table("error budget", "kind", "bound")
     for term in c.terms:
         table.add_row(term.name, term.kind, f"{term.bound:.3g}")

@@ -2,7 +2,7 @@
 
 The network of A 4.3, 4.4, 4.5, compiled from a Sumformer S. FC has one hidden layer (`SparseFeedForward`); the one
 attention has W_Q = W_K = 0, so that every token gets the mean (or the sum) of the values. `ideal` is S itself: saved
-beside the network, not used by forward.
+beside the network, not used by forward, and so among its buffers, not its parameters.
 
 The ledger (`ledger` in config.json, plain data) says what each weight is for. A *functional* {"of": [names],
 "weights": [w…], "offset": b} is the number t = Σ w_i v_i + b; numbers are written so that they read back exactly.
@@ -87,7 +87,7 @@ class CompiledTransformer(SummarisingModule):
         self.read_in, self.blocks, self.read_out = read_in, nn.ModuleList(blocks), read_out
         if arithmetic != "float64":
             raise InputError(f"CompiledTransformer: expected arithmetic float64, got {arithmetic!r}")
-        self.ideal, self.ledger, self.arithmetic = ideal, ledger, arithmetic
+        self.ideal, self.ledger, self.arithmetic = _kept(ideal), ledger, arithmetic
         self.inside = self.outside = torch.float64
 
     @property
@@ -188,6 +188,15 @@ class CompiledTransformer(SummarisingModule):
     def extra_repr(self) -> str:
         shape = f"ℝ^{{n×{self.read_in.in_features}}} → ℝ^{{n×{self.read_out.out_features}}}"
         return f"{shape}, {len(self.blocks)} blocks of width {self.width_of_stream}, d' = {self.latent_dimension}"
+
+
+def _kept(ideal: PretrainedModule) -> PretrainedModule:
+    """S with buffers for parameters: no gradient reaches it, so none should be waited for; names stay as they are."""
+    for module in ideal.modules():
+        for name, parameter in list(module.named_parameters(recurse=False)):
+            delattr(module, name)
+            module.register_buffer(name, parameter.detach())
+    return ideal
 
 
 def zero_softmax(width: int) -> SoftmaxAttention:

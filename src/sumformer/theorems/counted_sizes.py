@@ -8,15 +8,40 @@ from sumformer.errors import CertificateError
 from sumformer.nn.compiled_transformer import CompiledTransformer
 from sumformer.nn.deep_transformer import DeepTransformer
 from sumformer.nn.look_up_transformer import LookUpTransformer
+from sumformer.nn.positioned import Positioned
 from sumformer.theorems.alberti_2023.faithfulness import faithfulness
 from sumformer.theorems.construction import Construction
 
 _COUNTED = ("attention_layers", "feed_forward_layers", "width", "nonzero", "dense", "largest_weight")
 
 
+def _network(made: Construction) -> Any:
+    return made.network.network if isinstance(made.network, Positioned) else made.network
+
+
+def compiled_size(made: Construction) -> dict[str, Any] | None:
+    """Of a network of blocks, its ideal Sumformer not counted; None of others, whose parameters say it all."""
+    return counted_sizes(made) if isinstance(_network(made), CompiledTransformer | LookUpTransformer) else None
+
+
+def parameters(made: Construction) -> int:
+    """Those that are not 0 of a network of blocks, which stores no others; all of any other network."""
+    size = compiled_size(made)
+    return sum(p.numel() for p in made.network.parameters()) if size is None else int(size["nonzero"])
+
+
+def size_in_words(made: Construction) -> str:
+    size = compiled_size(made)
+    if size is None:
+        return f"{parameters(made)} parameters"
+    blocks = f"{size['feed_forward_layers']} block{'s' * (size['feed_forward_layers'] != 1)} of width {size['width']}"
+    weights = f"{size['nonzero']} weights ≠ 0 ({size['dense']} stored densely)"
+    return f"{blocks}, {weights}, the largest {size['largest_weight']:.3g}"
+
+
 def attention_layers(made: Construction) -> int | None:
     """How many are not 0; None where that is not counted."""
-    network = made.network
+    network = _network(made)
     if isinstance(network, CompiledTransformer | LookUpTransformer):
         return faithfulness(network).attention_layers
     if isinstance(network, DeepTransformer):
@@ -26,7 +51,7 @@ def attention_layers(made: Construction) -> int | None:
 
 def counted_sizes(made: Construction) -> dict[str, Any]:
     """By name; a compiled network must be what its theorem speaks of."""
-    network = made.network
+    network = _network(made)
     if isinstance(network, CompiledTransformer | LookUpTransformer):
         counted = faithfulness(network)
         if not counted.faithful:
