@@ -84,3 +84,9 @@ def test_the_ideal_sumformer_is_no_parameter(tmp_path):
         network(X).sum().backward()
         assert all(p.grad is not None for p in network.parameters())
         assert (network.ideal(X) - made.target(X)).abs().max() <= 0.1
+
+
+def test_a_domain_that_is_left_is_named_in_the_words_of_the_target():
+    with pytest.raises(RefusedError) as refusal:
+        construct("x*log(mean(y) + 1e-10)", 0.1, n=5, architecture="transformer")
+    assert any("log(mean(y) + 1e-10) may leave its domain: mean(y), with" in reason for reason in refusal.value.reasons)

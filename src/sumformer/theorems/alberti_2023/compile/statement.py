@@ -13,6 +13,7 @@ from sumformer.targets.target import Target
 from sumformer.theorems.alberti_2023.arithmetic import Arithmetic
 from sumformer.theorems.alberti_2023.compile.compiler import USABLE, Parts, compile_network, ideal_of
 from sumformer.theorems.alberti_2023.compile.mean_head import MeanHead
+from sumformer.theorems.alberti_2023.guesses import useful
 from sumformer.theorems.built import ROUNDING_SLACK, SLACK, Built, in_one_line
 from sumformer.theorems.nearest import nearest
 
@@ -54,7 +55,8 @@ def statement(
             return replace(look_up(), passed_over=tuple(reasons) or (message,))
         except (RefusedError, DomainError) as refusal:
             reasons.append(f"grid: {in_one_line(refusal)}")
-            reached.append(getattr(refusal, "reachable", None))
+            least = getattr(refusal, "reachable", None)
+            reached.append(None if least is None else useful(least, f))
     else:
         reasons.append("without a route a look-up is tried too, which asks for continuity alone")
     if guess is not None:
