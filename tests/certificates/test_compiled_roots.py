@@ -144,3 +144,10 @@ def test_errors_under_a_root():
     assert forms.root(forms.const(-2)).terms == {}
     assert forms.root(forms.const(4)).terms == {forms.atoms.one: fmpq(2)}
     assert float(forms.root(forms.named("a", between(-1.0, 9.0))).range.hi) == pytest.approx(3.0)
+
+
+@pytest.mark.parametrize("source", ["max(x - 2, 0)**2", "sqrt(max(x - 2, 0))**2 + x", "x*sqrt(max(x - 2, 0))"])
+def test_what_is_0_on_the_whole_box(tmp_path, source):
+    construct(source, 1e-2, n=3, architecture="transformer").save(tmp_path / "made")
+    found = check(tmp_path / "made")
+    assert found.verified, found.failures

@@ -120,6 +120,8 @@ class Program:
 
     def square(self, f: Functional, name: str = "") -> Functional:
         """t²."""
+        if f.constant:
+            return self.product(f, f)
         return self.function(SQUARE, f, name)
 
     def root(self, f: Functional, name: str = "") -> Functional:
@@ -152,6 +154,8 @@ class Program:
         """max(t, 0), exactly."""
         f = self.read(f)
         lo, hi = self.range(f)
+        if hi <= 0:
+            return constant(0)
         key = ("function", POSITIVE, f)
         out = self._make(key, "function", (f,), max(lo, 0.0), max(hi, 0.0), self._phase(f), POSITIVE, name="max(·, 0)")
         made = self.values[out.terms[0][0]]
