@@ -30,7 +30,7 @@ test-gpu: $(STAMP)
 
 bench: $(STAMP)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable ".[bench]"
-	$(BIN)/sumformer bench --out benchmarks/results/mixers --overwrite
+	$(BIN)/sumformer bench --out bench-output --overwrite
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

@@ -11,6 +11,11 @@ compiles. `multiplied` are the multiply-adds of the sums for a feature and token
 Beside it: `read_ms`, in a graph, is the sum of the coordinates alone, which reads the same bytes; `chunked_ms` is
 `phi(piece).sum(1)` over pieces of 2¹⁷ tokens in float32, as one would write it; `compiled_ms` is `phi(x).sum(1)` under
 `torch.compile`, up to 100 features.
+
+What bounds it, by the counters of an H200: sums in registers issue in 72 % of the cycles, as six in ten multiply-adds
+read three registers that are not at hand from the one before, which takes two cycles (a loop of independent ones reads
+two). Products keep the tensor cores busy for 70 to 82 % of the cycles; what else is issued, values, loads, conversions,
+does not run beside them: products that take 64 cycles and multiply-adds that take 44 take 109 together.
 """
 # ruff: noqa: ANN001, RUF005
 

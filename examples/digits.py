@@ -23,6 +23,7 @@ def point_set(image: np.ndarray) -> np.ndarray:
 
 
 def main(quick: bool, out: Path) -> float:
+    out.mkdir(parents=True, exist_ok=True)
     images, labels = load_digits(return_X_y=True)
     sets = [point_set(image.reshape(8, 8)) for image in images][: 400 if quick else None]
     x, new_x, y, new_y = train_test_split(sets, labels[: len(sets)], test_size=0.2, random_state=0)
@@ -43,7 +44,7 @@ def main(quick: bool, out: Path) -> float:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true")
-    parser.add_argument("--out", type=Path, default=Path())
+    parser.add_argument("--quick", action="store_true", help="fewer data and epochs: seconds, and worse")
+    parser.add_argument("--out", type=Path, default=Path(), help="folder for digits.png, made if missing")
     arguments = parser.parse_args()
     main(arguments.quick, arguments.out)

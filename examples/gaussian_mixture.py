@@ -29,6 +29,7 @@ def mixtures(count: int, rng: np.random.Generator) -> tuple[list[np.ndarray], li
 
 
 def main(quick: bool, out: Path) -> float:
+    out.mkdir(parents=True, exist_ok=True)
     rng = np.random.default_rng(0)
     x, y = mixtures(150 if quick else 1000, rng)
     new_x, new_y = mixtures(100, rng)
@@ -50,7 +51,7 @@ def main(quick: bool, out: Path) -> float:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true")
-    parser.add_argument("--out", type=Path, default=Path())
+    parser.add_argument("--quick", action="store_true", help="fewer data and epochs: seconds, and worse")
+    parser.add_argument("--out", type=Path, default=Path(), help="folder for gaussian_mixture.png, made if missing")
     arguments = parser.parse_args()
     main(arguments.quick, arguments.out)

@@ -30,6 +30,7 @@ def points(n: int) -> Tensor:
 
 
 def main(quick: bool, out: Path) -> float:
+    out.mkdir(parents=True, exist_ok=True)
     start = points(1000 if quick else 10_000)
     step = sumformer.construct(STEP, epsilon=1e-3, d=2, n="..10000")
     print(f"d' = {step.certificate.latent_dimension}, certified error of a step: {step.certificate.total:.1e}")
@@ -55,7 +56,7 @@ def main(quick: bool, out: Path) -> float:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true")
-    parser.add_argument("--out", type=Path, default=Path())
+    parser.add_argument("--quick", action="store_true", help="fewer data and epochs: seconds, and worse")
+    parser.add_argument("--out", type=Path, default=Path(), help="folder for mean_shift.png, made if missing")
     arguments = parser.parse_args()
     main(arguments.quick, arguments.out)

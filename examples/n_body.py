@@ -24,6 +24,7 @@ def forces(r: np.ndarray, m: np.ndarray) -> np.ndarray:
 
 
 def main(quick: bool, out: Path) -> float:
+    out.mkdir(parents=True, exist_ok=True)
     rng = np.random.default_rng(0)
     r, m = rng.normal(size=(200 if quick else 2000, 8, 2)), rng.uniform(0.5, 1.5, size=(200 if quick else 2000, 8, 1))
     sets = sets_from_arrays(np.concatenate([r, m], -1), forces(r, m))
@@ -47,7 +48,7 @@ def main(quick: bool, out: Path) -> float:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true")
-    parser.add_argument("--out", type=Path, default=Path())
+    parser.add_argument("--quick", action="store_true", help="fewer data and epochs: seconds, and worse")
+    parser.add_argument("--out", type=Path, default=Path(), help="folder for n_body.png, made if missing")
     arguments = parser.parse_args()
     main(arguments.quick, arguments.out)

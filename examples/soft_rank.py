@@ -17,6 +17,7 @@ from sumformer.learn import Reading, Sampling, Settings, fit, read
 
 
 def main(quick: bool, out: Path) -> float:
+    out.mkdir(parents=True, exist_ok=True)
     wide = sumformer.construct("mean(sigmoid((x-y)/0.3))", epsilon=1e-3, d=1)
     sampling = Sampling(sets=100 if quick else 1000, tokens=20)
     sets = read("target:mean(sigmoid((x-y)/0.2))", Reading(sampling=sampling))
@@ -42,7 +43,7 @@ def main(quick: bool, out: Path) -> float:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true")
-    parser.add_argument("--out", type=Path, default=Path())
+    parser.add_argument("--quick", action="store_true", help="fewer data and epochs: seconds, and worse")
+    parser.add_argument("--out", type=Path, default=Path(), help="folder for soft_rank.png, made if missing")
     arguments = parser.parse_args()
     main(arguments.quick, arguments.out)

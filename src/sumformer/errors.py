@@ -136,4 +136,19 @@ class TrainingError(SumformerError):
 
 
 class DivergedError(TrainingError):
-    """The loss is infinite or NaN: no step from here leads anywhere."""
+    """The loss is infinite or NaN: no step from here leads anywhere. `fitted` has the best weights so far, if any."""
+
+    def __init__(self, message: str, fitted: Any = None) -> None:
+        self.fitted = fitted
+        super().__init__(message)
+
+
+class FolderInUseError(InputError):
+    """`folder` holds files (`there`) that a run would replace; `resumable` says whether it could go on with them."""
+
+    def __init__(self, folder: Any, there: Sequence[str], resumable: bool, ways: tuple[str, str]) -> None:
+        self.folder, self.there, self.resumable = folder, tuple(there), resumable
+        resume, overwrite = ways
+        more = f"go on with {resume}, or begin anew over it with {overwrite}"
+        what = more if resumable else f"begin anew over it with {overwrite}"
+        super().__init__(f"{folder} holds {', '.join(there)} already: {what}")

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 from typer.testing import CliRunner
 
+from sumformer import load
 from sumformer.cli.app import app
-from sumformer.cli.pattern import read_pattern
-from sumformer.errors import InputError
-from sumformer.nn import patterns as sparse
+from sumformer.experiments.contextual_trace import plot as staircase
+from sumformer.experiments.sizes_picture import plot as sizes_picture
+from sumformer.theorems.yun_2020_deep.plan import equivariant_plan
+from sumformer.theorems.yun_2020_deep.trace import spread_tokens, trace
 
 
 def run(*arguments, code=0):
@@ -37,11 +40,30 @@ def test_trace_as_json():
     assert placed["attention_layers"] == 4 * 2 + 1
 
 
+def test_trace_reads_n_and_d_from_its_input():
+    found = json.loads(run("trace", "--input", "0.9,0.2 0.1,0.4", "-q", "2", "--json").output)
+    assert (found["n"], found["d"]) == (2, 2)
+    assert found["tokens"] == [["9/10", "1/5"], ["1/10", "2/5"]]
+
+
+def test_the_picture_of_a_trace_ends_at_the_last_layer():
+    plan = equivariant_plan(3, 1)
+    grid = plan.grid(4)
+    axes = staircase(trace(grid, plan.contextual(grid, 1), spread_tokens(3, 1))).axes[0]
+    for line in axes.lines:
+        assert (min(line.get_xdata()), max(line.get_xdata())) == (0, 5)
+    assert len(axes.lines) == 3
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--input", "0.1 zwei"], "expected tokens as"),
-        (["--input", "0.1 0.2", "-n", "3"], "expected 3 tokens"),
+        (["--input", "0.1 zwei"], "expected two tokens or more"),
+        (["--input", "0.1"], "expected two tokens or more"),
+        (["--input", "0.1,0.2 0.3"], "expected two tokens or more"),
+        (["--input", "0.1 0.2", "-n", "3"], "2 tokens of width 1, but -n 3 was given"),
+        (["--input", "0.1 0.2", "-d", "2"], "2 tokens of width 1, but -d 2 was given"),
+        (["--input", "0.1 1.2"], "expected numbers from 0 to 1"),
         (["--pattern", "window:0"], "Assumption 1"),
         (["--pattern", "circle:1"], "expected one of window"),
     ],
@@ -56,6 +78,14 @@ def test_construct_and_verify(tmp_path):
     text = run("construct", "x+mean(y)", *common, "-o", out).output
     assert "d_1(f, N) is at most" in text
     assert "δ^{-d} + 1" in text
+    assert "width 1" in text
+    assert "latent dimension" not in text
+    assert "softmax │ proved │ < 1e-300" in re.sub(" +", " ", text)
+    steps = {step: int(count) for step, count in re.findall(r"(?m)^([a-z -]+): (\d+) layers", text)}
+    attention, token_wise = map(int, re.search(r"(\d+) attention layers and (\d+) token-wise", text).groups())
+    assert steps.pop("contextual mapping") == attention
+    assert sum(steps.values()) == token_wise
+    assert "width = 1)" in repr(load(out))
     found = json.loads(run("verify", out, "--json").output)
     assert found["verified"]
     assert found["observed_error"] <= found["certified_error"] <= 0.5
@@ -89,17 +119,34 @@ def test_sizes_built_and_counted(tmp_path):
     assert rows["sparse-transformer", 0.001]["attention_layers"] < counted["attention_layers"]
 
 
+def test_sizes_with_positions():
+    """nδ^{-d} + 1 attention layers, and the one of compiled networks, whose places come from outside."""
+    found = json.loads(run("sizes", "x/i+mean(y)", "-n", "2", "-e", "0.4", "--positions", "--json").output)
+    rows = {row["name"]: row for row in found["rows"]}
+    assert found["d"] == 1
+    cells = int(rows["deep-transformer"]["note"].removeprefix("δ = 1/"))
+    assert rows["deep-transformer"]["attention_layers"] == 2 * cells + 1
+    assert {rows[name]["attention_layers"] for name in ("transformer", "linformer", "performer")} == {1}
+    assert rows["sparse-transformer"]["how"] == "built"
+
+
+def test_lines_that_coincide_are_all_seen():
+    rows = [
+        {"name": name, "epsilon": e, "how": "built", "attention_layers": 1, "parameters": k}
+        for k, name in enumerate(("one", "two"))
+        for e in (0.5, 0.1)
+    ]
+    attention, parameters = sizes_picture(rows, "").axes
+    assert [line.get_linestyle() for line in attention.lines if len(line.get_xdata())] == ["--", "--"]
+    assert [line.get_linestyle() for line in parameters.lines if len(line.get_xdata())] == ["-", "-"]
+    areas = [points.get_sizes()[0] for points in attention.collections]
+    assert areas[0] == areas[1] > areas[2] == areas[3]
+    assert attention.get_legend() is None  # it lies under the panels, not in one
+
+
 def test_sizes_as_a_table():
     text = run("sizes", "x+mean(y)", "--tokens", "2", "--epsilon", "1,0.001").output
     assert "deep-transformer" in text
+    assert "width: numbers per token between layers" in text
     assert "token-wise layers and weights are at most so many" in " ".join(text.split())
     assert "expected positive numbers" in run("sizes", "x+mean(y)", "--epsilon", "0,x", "--json", code=2).output
-
-
-def test_patterns_by_name():
-    assert read_pattern("window:2") == sparse.Window(2)
-    assert read_pattern("big-bird:1,1,2") == sparse.BigBird(1, 1, 2)
-    assert read_pattern("star") == sparse.Star()
-    for text in ("window", "window:a", "window:1,2", "nothing:1"):
-        with pytest.raises(InputError):
-            read_pattern(text)

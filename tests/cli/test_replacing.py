@@ -66,3 +66,14 @@ def test_only_what_is_written_is_in_the_way(tmp_path: Path) -> None:
     assert run(*words, "--overwrite")[0] == 0
     assert (tmp_path / "alternatives.png").stat().st_mtime_ns > drawn
     assert {(tmp_path / name).read_text() for name in ("alternatives.json", "figure-1.png")} == {"mine"}
+
+
+def test_a_benchmark_without_out_is_written_beside_the_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sumformer.cli.bench.run", lambda config, tell: {"rows": [], "ratios": [], "missing": {}})
+    monkeypatch.setattr("sumformer.cli.bench.draw", lambda result, path: path.write_bytes(b""))
+    code, text = run("bench")
+    assert code == 0
+    assert "written to bench-output" in text
+    assert sorted(path.name for path in (tmp_path / "bench-output").iterdir()) == ["bench.json", "bench.png"]
+    assert run("bench")[0] == 2

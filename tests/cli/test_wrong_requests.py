@@ -26,6 +26,22 @@ def test_one_message_and_exit_code_2(command: str, words: str):
 
 
 @pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("--as transformer --norm-p 1", "(--route grid --activation relu)"),
+        ("--as transformer --activation relu", "(--route grid)"),
+        ("--as linformer --route grid --norm-p 1", "(--activation relu)"),
+        ("--norm-p 1", "p (--norm-p)"),
+        ("--as transformer --pattern window:1", "p (--norm-p)"),
+    ],
+)
+def test_options_are_spelt_as_on_the_command_line(words: str, said: str):
+    found = CliRunner().invoke(app, ["construct", "x - mean(y)", "-n", "2", *words.split()])
+    assert found.exit_code == 2
+    assert said in " ".join(found.stderr.split())
+
+
+@pytest.mark.parametrize(
     "words",
     [
         ["construct", "x - mean(y)", "--out"],

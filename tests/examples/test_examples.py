@@ -28,5 +28,5 @@ def test_an_example_runs(name, tmp_path):
     spec = importlib.util.spec_from_file_location(f"example_{name}", EXAMPLES / f"{name}.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    assert REACHED[name](module.main(True, tmp_path))
-    assert (tmp_path / f"{name}.png").stat().st_size > 5000
+    assert REACHED[name](module.main(True, tmp_path / "new" / "folder"))
+    assert (tmp_path / "new" / "folder" / f"{name}.png").stat().st_size > 5000

@@ -51,7 +51,7 @@ def test_the_command_writes_both_files(result, tmp_path, monkeypatch, capsys):
     assert json.loads((tmp_path / "out" / "bench.json").read_text(encoding="utf-8")) == result
     assert (tmp_path / "out" / "bench.png").stat().st_size > 10_000
     with pytest.raises(InputError, match="--longest"):
-        cli.gpu_bench(10, None, False, as_json=False)
+        cli.gpu_bench(10, Path(), False, as_json=False)
 
 
 def test_the_best_of_ours_is_the_fastest_that_was_measured():

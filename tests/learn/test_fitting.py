@@ -115,7 +115,7 @@ def test_two_threads_repeat_themselves(name):
 
 def test_a_finished_run_is_not_run_again_and_not_overwritten_by_accident(sets, tmp_path):
     fit(sets, QUICK, tmp_path)
-    with pytest.raises(InputError, match=r"go on \(--resume, .* or begin anew"):
+    with pytest.raises(InputError, match=r"go on with Folder\(…, resume=True\), or begin anew"):
         fit(sets, QUICK, tmp_path)
 
     def never(progress):

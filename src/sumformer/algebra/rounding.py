@@ -7,6 +7,7 @@ computed one. The elementary functions carry no such promise; what is taken for 
 from __future__ import annotations
 
 import math
+from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 from typing import Final
 
@@ -41,6 +42,14 @@ def down(a: ArrayLike) -> FloatArray:
     """The next float64 below a; −∞ below −MAX."""
     with np.errstate(over="ignore"):
         return np.asarray(np.nextafter(a, -np.inf))
+
+
+def shown_up(value: float, digits: int = 3) -> str:
+    """f"{value:.3g}", but rounded up: what is printed is ≥ value, so that a bound stays one."""
+    near = f"{value:.{digits}g}"
+    if not float(near) < value:
+        return near
+    return f"{float(Context(prec=digits, rounding=ROUND_CEILING).plus(Decimal(value))):.{digits}g}"
 
 
 def libm_up(value: FloatArray) -> FloatArray:

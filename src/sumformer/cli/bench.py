@@ -17,7 +17,7 @@ from sumformer.experiments.bench import Config, draw, run
 
 Longest = Annotated[int, typer.Option("--longest", help="The largest number of tokens.")]
 Limit = Annotated[float, typer.Option("--limit", help="On a CPU: seconds a step may take before larger n are skipped.")]
-Out = Annotated[Path | None, typer.Option("--out", "-o", help="Folder for bench.json and bench.png.")]
+Out = Annotated[Path, typer.Option("--out", "-o", help="Folder for bench.json and bench.png.")]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace the benchmark in --out.")]
 NoMemory = Annotated[bool, typer.Option("--no-memory", help="On a CPU: do not measure memory, nor stop at 16 GiB.")]
 
@@ -27,7 +27,7 @@ def bench(
     longest: Longest = 65536,
     device: Device = "cpu",
     limit: Limit = 8.0,
-    out: Out = None,
+    out: Out = Path("bench-output"),
     overwrite: Overwrite = False,
     no_memory: NoMemory = False,
     as_json: Json = False,

@@ -13,6 +13,7 @@ from rich.table import Table
 from sumformer.cli import learning
 from sumformer.cli.output import Json, command, console, drawing, messages, print_json
 from sumformer.cli.places import make_folder
+from sumformer.cli.said_progress import said_progress
 from sumformer.errors import InputError
 from sumformer.experiments.comparison import Config, run, write_comparison
 from sumformer.experiments.comparison.page import DATA_FILE, spread, verdict, write_rows
@@ -59,7 +60,9 @@ def compare(
     """
     how = learning.reading(per, task, set_column, features, targets, Sampling(sets, tokens, dim, box))
     chosen = tuple(ARCHITECTURES) if names is None else tuple(check_architecture(n.strip()) for n in names.split(","))
-    lengths = tuple(n for n in Config().lengths if n <= longest)
+    if longest < 1:
+        raise InputError(f"--longest: expected a number of tokens, got {longest}")
+    lengths = (*(n for n in Config().lengths if n < longest), longest)
     config = Config(chosen, parameters, _whole(latents), seeds, epochs, lengths=lengths)
     read_sets = read(data, how)
     make_folder(out, (DATA_FILE, REPORT_FILE), overwrite)
@@ -68,8 +71,8 @@ def compare(
         if out is not None:
             write_rows(so_far, out)
 
-    with messages.status("…") as status:
-        result = run(read_sets, config, lambda text: status.update(text), keep)
+    with said_progress() as tell:
+        result = run(read_sets, config, tell, keep)
     if out is not None:
         with drawing(REPORT_FILE):
             write_comparison(result, out, data)
@@ -77,6 +80,7 @@ def compare(
         print_json(result)
     else:
         show(result)
+        console.print("nothing written; --out FOLDER keeps it" if out is None else f"written to {out}", markup=False)
     if result["status"] == "stopped":
         kept = "" if out is None else f"; they are kept in {out}"
         messages.print(f"stopped after {len(result['rows'])} of {len(chosen)} architectures{kept}", markup=False)
@@ -107,14 +111,15 @@ def show(result: dict[str, Any]) -> None:
     console.print(table)
     console.print()
     lengths = _lengths(result)
-    against = _table("ms/set against n", *(f"n = {n}" for n in lengths), f"MiB (8 × {lengths[-1]})")
+    against = _table("ms/set at n =", *map(str, lengths), f"MiB (8 × {lengths[-1]})")
     for row in result["rows"]:
         at = {c["n"]: c for c in row["costs"]}
         times = (f"{1e3 * at[n]['predict_seconds']:.2g}" if n in at else "–" for n in lengths)
         memory = f"{at[lengths[-1]]['peak_bytes'] / 2**20:.2g}" if lengths[-1] in at else "–"
         against.add_row(row["name"], *times, memory)
     console.print(against)
-    console.print("* depends on the order of tokens")
+    if not all(row["equivariant"] for row in result["rows"]):
+        console.print("* depends on the order of tokens")
     for name, why in result["left_out"].items():
         console.print(f"left out: {name}, {why}")
     console.print(f"rule: {result['recommendation']['rule']}")

@@ -13,9 +13,9 @@ from sumformer.certificates.attack import AttackResult
 from sumformer.certificates.quadrature import Quadrature
 from sumformer.cli.comparison import compare
 from sumformer.cli.formula import formula_target
-from sumformer.cli.output import Json, command, console, drawing, effort, messages, print_json
-from sumformer.cli.pattern import read_pattern
+from sumformer.cli.output import Json, command, console, drawing, effort, messages, print_json, shown
 from sumformer.errors import CertificateError
+from sumformer.nn.deep_transformer import DeepTransformer
 from sumformer.theorems.construction import Construction
 from sumformer.theorems.construction import construct as build
 from sumformer.theorems.counted_sizes import attention_layers, compiled_size, parameters, size_in_words
@@ -48,6 +48,9 @@ PatternOption = Annotated[
 NormP = Annotated[
     float | None, typer.Option("--norm-p", help="p of d_p: of a deep- or sparse-transformer, or --activation relu.")
 ]
+Fused = Annotated[
+    bool, typer.Option("--fused", help="Of a deep- or sparse-transformer: find look-up layers by search, same results.")
+]
 Projected = Annotated[int | None, typer.Option("--k", help="Of a linformer: rows k ≥ 1 of E and F.")]
 CodeOption = Annotated[
     str | None,
@@ -75,6 +78,7 @@ def construct(
     activation: ActivationOption = None,
     pattern: PatternOption = None,
     norm_p: NormP = None,
+    fused: Fused = False,
     k: Projected = None,
     code: CodeOption = None,
     out: Out = None,
@@ -87,8 +91,9 @@ def construct(
     options: dict[str, Any] = {} if prefer is None else {"prefer": prefer}
     options |= {} if code is None else {"code": code}
     options |= {} if activation is None else {"activation": activation}
-    options |= {} if pattern is None else {"pattern": read_pattern(pattern)}
+    options |= {} if pattern is None else {"pattern": pattern}
     options |= {} if norm_p is None else {"p": norm_p}
+    options |= {"fused": True} if fused else {}
     options |= {} if k is None else {"k": k}
     if architecture == "all":
         compare(f, epsilon, route, dtype, options, out, overwrite, as_json)
@@ -136,6 +141,7 @@ def summary(construction: Construction, found: AttackResult | Quadrature, out: P
         "size": compiled_size(construction),
         "attention_layers": attention_layers(construction),
         "layers": certificate.constants.get("layers", []),
+        "read_out_layers": certificate.constants.get("read_out_layers"),
         "epsilon": certificate.epsilon,
         "certified_error": certificate.total,
         "terms": [{"name": t.name, "kind": t.kind, "bound": t.bound} for t in certificate.terms],
@@ -149,17 +155,14 @@ def summary(construction: Construction, found: AttackResult | Quadrature, out: P
 def show(construction: Construction, found: AttackResult | Quadrature, out: Path | None) -> None:
     """The report in the terminal."""
     c = construction.certificate
-    proof = construction.proof_latent_dimension
     console.print(Text(f"{construction.target!r}", style="bold"))
     console.print(f"route {c.route}: {c.why}")
     for passed in construction.passed_over:
         console.print(f"not taken: {passed}", markup=False)
-    beside = f"the proof's C(n+d, d) − 1 = {proof}" if proof is not None else "the proof's C(n+d, d) − 1 grows with n"
-    size = size_in_words(construction)
-    console.print(f"latent dimension d' = {c.latent_dimension} ({beside}), {size}, {c.arithmetic}")
+    console.print(f"{_width(construction)}, {size_in_words(construction)}, {c.arithmetic}")
     table = Table("error budget", "kind", "bound")
     for term in c.terms:
-        table.add_row(term.name, term.kind, f"{term.bound:.3g}")
+        table.add_row(term.name, term.kind, shown(term.bound))
     table.add_section()
     sure = "certified for every input" if c.p is None else f"certified: {c.norm}(f, N) is at most"
     table.add_row(sure, "", f"{c.total:.3g}", style="bold")
@@ -170,6 +173,10 @@ def show(construction: Construction, found: AttackResult | Quadrature, out: Path
     if c.p is not None:
         for step in c.constants.get("layers", []):
             console.print(f"{step['step']}: {step['built']} layers; the theorem's {step['formula']} = {step['count']}")
+        if "read_out_layers" in c.constants:
+            console.print(
+                f"read-out: {c.constants['read_out_layers']} layers cut to the range of f; the theorem has none"
+            )
     if "sup_off_ramps" in c.constants:
         off, share = c.constants["sup_off_ramps"], c.constants["ramp_share"]
         console.print(f"sup |f − N| ≤ {off:.3g} off the ramps, on which at most {share:.2g} of all inputs have a token")
@@ -177,3 +184,12 @@ def show(construction: Construction, found: AttackResult | Quadrature, out: Path
         console.print(f"assumed: {assumption}")
     written = "" if out is None else f", written to {out}"
     console.print(f"constructed in {construction.seconds:.2f} s{written}", markup=False)
+
+
+def _width(construction: Construction) -> str:
+    """What of a token is summed; a deep network sums nothing, and has numbers per token between its layers."""
+    proof, size = construction.proof_latent_dimension, construction.certificate.latent_dimension
+    if isinstance(construction.network, DeepTransformer):
+        return f"width {size} (numbers per token between layers)"
+    beside = f"= {proof}" if proof is not None else "grows with n"
+    return f"latent dimension d' = {size} (the proof's C(n+d, d) − 1 {beside})"

@@ -11,6 +11,7 @@ from rich.table import Table
 from sumformer.cli import learning
 from sumformer.cli.output import Json, command, console, drawing, messages, print_json
 from sumformer.cli.training_progress import shown_progress
+from sumformer.errors import FolderInUseError
 from sumformer.learn.architectures import ARCHITECTURES
 from sumformer.learn.evaluation import Examination, examine
 from sumformer.learn.fitted import Fitted
@@ -103,8 +104,11 @@ def fit(
     place = Folder(out, resume, overwrite, save_every)
     if resume and not out.exists():
         messages.print(f"nothing to resume in {out}: a new run begins", markup=False)
-    with shown_progress() as report:
-        fitted = run_fit(read_sets, Settings(**given), place, report, changes=given)
+    try:
+        with shown_progress() as report:
+            fitted = run_fit(read_sets, Settings(**given), place, report, changes=given)
+    except FolderInUseError as error:
+        raise FolderInUseError(error.folder, error.there, error.resumable, ("--resume", "--overwrite")) from None
     held = examination(fitted, read_sets)
     fitted = fitted.reported({} if held is None else held.report)
     fitted.save(out)
@@ -141,6 +145,7 @@ def summary(fitted: Fitted, out: Path) -> dict[str, Any]:
         "best_epoch": fitted.best_epoch,
         "seconds": fitted.seconds,
         "settings": fitted.settings.to_data(),
+        "warning": fitted.warning or None,
         **fitted.report,
         "history": fitted.history,
     }
@@ -164,7 +169,7 @@ def show(fitted: Fitted, out: Path) -> None:
         table.add_row("milliseconds per set", f"{report['milliseconds_per_set']:.3g} in a batch")
         table.add_row("parameters", f"{report['parameters']:,}")
         worst = [f"{w['set']} ({w['error']:.3g})" for w in report["worst"]]
-        table.add_row("worst sets (error)", ", ".join(worst))
+        table.add_row("worst sets (error)", ", ".join(worst) or "none has an error")
     best = f"{fitted.best_epoch} of {len(fitted.history) - 1}"
     table.add_row("best epoch", best)
     table.add_row("training", f"{fitted.seconds:.1f} s")
@@ -177,4 +182,6 @@ def show(fitted: Fitted, out: Path) -> None:
         console.print(f"the same in all training sets, so not looked at: {', '.join(names)} of x", markup=False)
     if fitted.settings.start is not None:
         console.print("the certificate of the constructed network does not hold for the trained one")
+    if fitted.warning:
+        console.print(f"warning: {fitted.warning}", markup=False, style="bold")
     console.print(f"written to {out}", markup=False)

@@ -14,7 +14,7 @@ from sumformer.errors import InputError
 from sumformer.experiments.gpu_bench import Config, draw, run
 
 
-def gpu_bench(longest: int, out: Path | None, overwrite: bool, as_json: bool) -> None:
+def gpu_bench(longest: int, out: Path, overwrite: bool, as_json: bool) -> None:
     """Measure, write bench.json and bench.png to `out`, show."""
     config = Config()
     lengths = tuple(n for n in config.lengths if n <= longest)

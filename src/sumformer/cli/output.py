@@ -74,6 +74,11 @@ def effort(found: Any) -> str:
     return f"{found.trials} trials{', cut short' if found.cut_short else ''}"
 
 
+def shown(bound: float) -> str:
+    """Three digits; what is only not 0 is said to be less than any number of note."""
+    return "< 1e-300" if 0 < bound < 1e-300 else f"{bound:.3g}"
+
+
 def _report(error: SumformerError, as_json: bool) -> None:
     kind = "refused" if isinstance(error, RefusedError) else "error"
     if as_json:

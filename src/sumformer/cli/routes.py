@@ -9,6 +9,7 @@ from rich.box import SIMPLE
 from rich.table import Table
 from rich.text import Text
 
+from sumformer.algebra.rounding import shown_up
 from sumformer.cli.construct import BoxOption, Dim, Dtype, Epsilon, Expression, Positions, Tokens
 from sumformer.cli.formula import formula_target
 from sumformer.cli.output import Json, command, console, messages, print_json
@@ -59,5 +60,5 @@ def _numbers(one: Estimate) -> tuple[str, str, str, str]:
         "" if one.latent_dimension is None else f"{one.latent_dimension:,}",
         "" if one.terms is None else f"{one.terms:,}",
         "" if one.seconds is None else f"≈ {one.seconds:.2g}",
-        "" if one.reachable is None else f"{one.reachable:.2g}",
+        "" if one.reachable is None else shown_up(one.reachable, 2),
     )

@@ -9,13 +9,13 @@ import typer
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
-from sumformer.cli.construct import BoxOption, Dim, Expression
+from sumformer.cli.construct import BoxOption, Dim, Expression, Positions
 from sumformer.cli.formula import formula_target
 from sumformer.cli.output import Json, command, console, messages, print_json
-from sumformer.cli.pattern import read_pattern
 from sumformer.cli.places import check_picture
 from sumformer.errors import InputError
 from sumformer.experiments.sizes import KEYS, rows
+from sumformer.nn.patterns.named import named
 
 Tokens = Annotated[str, typer.Option("--tokens", "-n", help="How many tokens, one number ≥ 2.")]
 Epsilons = Annotated[str, typer.Option("--epsilon", "-e", help="The errors d_p(f, N) ≤ ε asked for, by commas.")]
@@ -30,6 +30,7 @@ def sizes(
     tokens: Tokens = "3",
     dim: Dim = 1,
     box: BoxOption = None,
+    positions: Positions = False,
     epsilon: Epsilons = "0.5,0.2,0.1",
     norm_p: NormP = 1.0,
     pattern: PatternOption = "window:1",
@@ -38,18 +39,18 @@ def sizes(
 ) -> None:
     """One attention layer, or about ε^-d of them: every construction's size against ε, built or counted."""
     check_picture(out)
-    f = formula_target(expression, n=tokens, d=dim, box=box)
+    f = formula_target(expression, n=tokens, d=dim, box=box, positions=positions)
     found = []
     with messages.status("constructing …") as status:
-        for row in rows(f, _numbers(epsilon), norm_p, read_pattern(pattern)):
+        for row in rows(f, _numbers(epsilon), norm_p, named(pattern)):
             status.update(f"{row['name']}, ε = {row['epsilon']:g}: {row['how']}")
             found.append(row)
     if out is not None:
         from sumformer.experiments.sizes_picture import plot
 
-        plot(found, f"{f.source}, n = {f.tokens.minimum}, d = {f.d}: d_{norm_p:g}(f, N) ≤ ε", out)
+        plot(found, f"{f.source}, n = {f.tokens.minimum}, d = {f.input_box.d}: d_{norm_p:g}(f, N) ≤ ε", out)
     if as_json:
-        print_json({"target": f.source, "n": f.tokens.minimum, "d": f.d, "p": norm_p, "rows": found})
+        print_json({"target": f.source, "n": f.tokens.minimum, "d": f.input_box.d, "p": norm_p, "rows": found})
     else:
         show(found, f"{f!r}: d_{norm_p:g}(f, N) ≤ ε")
         if out is not None:
@@ -68,6 +69,7 @@ def show(found: list[dict[str, Any]], title: str) -> None:
         numbers = ["–" if row[key] is None else _show(row[key]) + (mark if key != "width" else "") for key in KEYS]
         table.add_row(row["name"], f"{row['epsilon']:g}", *numbers)
     console.print(table)
+    console.print("width: numbers per token between layers; of a sumformer, which has none, d'")
     if any(row["how"] == "formula" for row in found):
         console.print(
             "* too large to build: counted by the theorem's formulas for a δ that the certified modulus of f allows. "

@@ -10,16 +10,16 @@ import typer
 from rich.table import Column, Table
 
 from sumformer.cli.output import Json, command, console, print_json
-from sumformer.cli.pattern import read_pattern
 from sumformer.cli.places import check_picture
 from sumformer.errors import InputError
+from sumformer.nn.patterns.named import named
 from sumformer.theorems.yun_2020_deep.plan import Plan, equivariant_plan, position_plan
 from sumformer.theorems.yun_2020_deep.trace import Trace, spread_tokens
 from sumformer.theorems.yun_2020_deep.trace import trace as run
 from sumformer.theorems.yun_2020_sparse.theorem_1 import sparse_plan
 
-Tokens = Annotated[int, typer.Option("--tokens", "-n", help="How many tokens.", min=2)]
-Dim = Annotated[int, typer.Option("--dim", "-d", help="Coordinates per token.", min=1)]
+Tokens = Annotated[int | None, typer.Option("--tokens", "-n", help="How many tokens; those of --input, or 3.", min=2)]
+Dim = Annotated[int | None, typer.Option("--dim", "-d", help="Coordinates per token; those of --input, or 1.", min=1)]
 Cells = Annotated[int, typer.Option("--cells", "-q", help="1/δ, cells per coordinate.", min=2)]
 Input = Annotated[
     str | None, typer.Option("--input", help='The tokens, as "0.9 0.5 0.1", coordinates by commas: "0.9,0.2 0.5,0.1".')
@@ -34,8 +34,8 @@ All = Annotated[bool, typer.Option("--all", help="Show the layers that move noth
 
 @command
 def trace(
-    tokens: Tokens = 3,
-    dim: Dim = 1,
+    tokens: Tokens = None,
+    dim: Dim = None,
     cells: Cells = 4,
     given: Input = None,
     positions: Positions = False,
@@ -46,9 +46,11 @@ def trace(
 ) -> None:
     """Watch the contextual mapping of the deep construction at work, in exact arithmetic."""
     check_picture(out)
-    plan = _plan(tokens, dim, positions, pattern)
+    start = spread_tokens(tokens or 3, dim or 1) if given is None else _read(given, tokens, dim)
+    n, d = len(start), len(start[0])
+    plan = _plan(n, d, positions, pattern)
     grid = plan.grid(cells)
-    found = run(grid, plan.contextual(grid, dim), spread_tokens(tokens, dim) if given is None else _read(given))
+    found = run(grid, plan.contextual(grid, d), start)
     if out is not None:
         from sumformer.experiments.contextual_trace import plot
 
@@ -91,17 +93,24 @@ def show(plan: Plan, found: Trace, every: bool) -> None:
 
 def _plan(n: int, d: int, positions: bool, pattern: str | None) -> Plan:
     if pattern is not None:
-        return sparse_plan(read_pattern(pattern), n, d)
+        return sparse_plan(named(pattern), n, d)
     return position_plan(n, d) if positions else equivariant_plan(n, d)
 
 
-def _read(text: str) -> list[list[Fraction]]:
+def _read(text: str, n: int | None, d: int | None) -> list[list[Fraction]]:
+    """The tokens, as many and as wide as was said, or at least two of one width."""
     try:
         tokens = [[Fraction(number) for number in token.split(",")] for token in text.split()]
     except (ValueError, ZeroDivisionError):
+        tokens = []
+    widths = {len(token) for token in tokens}
+    if len(tokens) < 2 or len(widths) > 1:
         raise InputError(
-            f'--input {text!r}: expected tokens as "0.9 0.5 0.1", or "0.9,0.2 0.5,0.1" for d = 2'
-        ) from None
+            f'--input {text!r}: expected two tokens or more, as "0.9 0.5 0.1", or "0.9,0.2 0.5,0.1" for d = 2'
+        )
+    if n not in (None, len(tokens)) or d not in (None, *widths):
+        asked = " ".join(f"{name} {size}" for name, size in (("-n", n), ("-d", d)) if size is not None)
+        raise InputError(f"--input {text!r}: {len(tokens)} tokens of width {len(tokens[0])}, but {asked} was given")
     if not all(0 <= number <= 1 for token in tokens for number in token):
         raise InputError(f"--input {text!r}: expected numbers from 0 to 1, the cube of the theorem")
     return tokens

@@ -13,12 +13,12 @@ def plot(found: Trace, path: str | Path | None = None) -> Any:
     """A matplotlib figure; written to `path` where one is given."""
     figure = new_figure(8.0, 4.5)
     axes = figure.add_subplot()
-    rows = [*found.ids, found.ids[-1]]  # the last plateau has a length
     for j in range(found.grid.n):
-        token = ", ".join(str(v) for v in found.tokens[j])
-        axes.step(range(len(rows)), [float(row[j]) for row in rows], where="post", label=f"token {j + 1}: ({token})")
+        label = f"token {j + 1}: ({', '.join(str(v) for v in found.tokens[j])})"
+        axes.step(range(len(found.ids)), [float(row[j]) for row in found.ids], where="mid", label=label)
+    axes.locator_params(axis="x", integer=True)
     axes.set_yscale("symlog", linthresh=found.grid.Q)
-    axes.set_xlabel("attention layers")
+    axes.set_xlabel("after so many attention layers")
     axes.set_ylabel("id, in units of δ")
     axes.set_title(f"n = {found.grid.n}, d = {found.grid.d}, δ = 1/{found.grid.q}")
     axes.legend(loc="upper left", fontsize="small")

@@ -18,7 +18,8 @@ from sumformer.theorems.counted_sizes import counted_sizes
 from sumformer.theorems.routes import ROUTES
 from sumformer.theorems.yun_2020_deep.formula_sizes import formula_sizes
 from sumformer.theorems.yun_2020_deep.piecewise_constant import volume
-from sumformer.theorems.yun_2020_deep.plan import Plan, equivariant_plan
+from sumformer.theorems.yun_2020_deep.plan import Plan
+from sumformer.theorems.yun_2020_deep.theorem_2 import deep_plan
 from sumformer.theorems.yun_2020_sparse.theorem_1 import sparse_plan
 
 Row = dict[str, Any]
@@ -33,8 +34,8 @@ def contestants(f: Target, pattern: Pattern) -> dict[str, Contestant]:
     return {
         **{f"sumformer, {route}": partial(_by_supremum, "sumformer", route) for route in ROUTES},
         **{name: partial(_by_supremum, name, None) for name in ("transformer", "linformer", "performer")},
-        "deep-transformer": partial(_by_distance, equivariant_plan(n, f.d), {}),
-        "sparse-transformer": partial(_by_distance, sparse_plan(pattern, n, f.d), {"pattern": pattern}),
+        "deep-transformer": partial(_by_distance, deep_plan(f, n), {}),
+        "sparse-transformer": partial(_by_distance, sparse_plan(pattern, n, f.input_box.d), {"pattern": pattern}),
     }
 
 

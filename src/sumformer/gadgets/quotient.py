@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 from math import expm1, log
 
+from sumformer.algebra.rounding import shown_up
 from sumformer.errors import InputError, RefusedError
 from sumformer.gadgets.compose import beside, then
 from sumformer.gadgets.elementary import EXP, LOG
@@ -30,7 +31,9 @@ def quotient(
     slack = min(1e-9, delta / 64)  # relative, for the rounding of ends and weights
     if slack < LEAST_SLACK:
         least = 320 * spread * LEAST_SLACK
-        raise RefusedError(f"quotient: {tolerance:.2g} is too fine for float64; {least:.2g} is not", reachable=least)
+        raise RefusedError(
+            f"quotient: {tolerance:.2g} is too fine for float64; {shown_up(least, 2)} is not", reachable=least
+        )
     A = b.hi * max(map(abs, ratio))
     a_size, b_size = a.within(-A, A).known_size, b.known_size
     size = None if a_size is None or b_size is None else a_size + abs(c) * b_size

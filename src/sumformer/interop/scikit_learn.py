@@ -2,6 +2,9 @@
 
 X is an array (N, n, d), whose tokens of nothing but NaN are padding; or a list of N arrays (n_i, d); or (N, d), sets of
 one token. y has a target for each set, or for each token: (N, n), (N, n, k), or a list of N arrays (n_i, …).
+
+Both pass every check of `check_estimator` that applies, on sets of one token, as its data are (N, d). Two skip
+themselves: those of pandas and of array-API inputs, where pandas is not installed or SciPy's array-API switch is off.
 """
 
 from __future__ import annotations

@@ -2,7 +2,8 @@
 
 Regression: error = sqrt(mean ((ŷ − y)/σ)²), σ the deviation of the training targets: 1 is what the best constant gets.
 Classification: error = the share of wrong labels. Intervals are 95 %, by bootstrap over sets (tokens of one set are not
-independent), and for labels of sets by Wilson's formula, which does not shrink to a point when nothing is wrong.
+independent), and for labels of sets by Wilson's formula, which does not shrink to a point when nothing is wrong. They
+are widened to hold the error itself, where resampling or rounding would leave it out.
 """
 
 from __future__ import annotations
@@ -100,10 +101,11 @@ def _errors(fitted: Fitted, sets: Sets, outputs: Tensor) -> Tensor:
 
 
 def _interval(sums: Tensor, counts: Tensor, square: bool, wilson: bool) -> tuple[float, float]:
+    n, p = float(counts.sum()), float(sums.sum() / counts.sum())
     if wilson:
-        n, p = float(counts.sum()), float(sums.sum() / counts.sum())
         centre, spread = p + Z**2 / (2 * n), Z * sqrt(p * (1 - p) / n + Z**2 / (4 * n**2))
-        return max(0.0, (centre - spread) / (1 + Z**2 / n)), min(1.0, (centre + spread) / (1 + Z**2 / n))
+        low, high = max(0.0, (centre - spread) / (1 + Z**2 / n)), min(1.0, (centre + spread) / (1 + Z**2 / n))
+        return min(low, p), max(high, p)
     generator = torch.Generator().manual_seed(0)
     resamples = max(FEWEST_RESAMPLES, min(RESAMPLES, DRAWS // len(sums)))
     parts = []
@@ -113,7 +115,8 @@ def _interval(sums: Tensor, counts: Tensor, square: bool, wilson: bool) -> tuple
         parts.append(sums[index].sum(1) / counts[index].sum(1).clamp(min=1))
     means = torch.cat(parts)
     low, high = (float(q) for q in (means.sqrt() if square else means).quantile(means.new_tensor([0.025, 0.975])))
-    return low, high
+    error = sqrt(p) if square else p
+    return min(low, error), max(high, error)
 
 
 def _more(fitted: Fitted, sets: Sets, outputs: Tensor, total: float) -> dict[str, Any]:
@@ -137,11 +140,18 @@ def _more(fitted: Fitted, sets: Sets, outputs: Tensor, total: float) -> dict[str
 
 
 def _worst(sets: Sets, where: Tensor, errors: Tensor, table: Tensor) -> list[dict[str, Any]]:
+    """Those with the largest errors; a set without an error is not among them."""
     out = []
-    for i in errors.argsort(descending=True, stable=True)[:WORST].tolist():
+    for i in worst_places(errors, WORST):
         entry: dict[str, Any] = {"set": int(where[i]), "error": float(errors[i]), "tokens": int(sets.lengths[i])}
         out.append(entry | ({"token": int(table[i].argmax())} if table.shape[1] > 1 else {}))
     return out
+
+
+def worst_places(errors: Tensor, most: int) -> list[int]:
+    """Of the largest errors that are not 0."""
+    order = errors.argsort(descending=True, stable=True)
+    return [int(i) for i in order[:most] if errors[i] != 0]
 
 
 def _equivariance(fitted: Fitted, sets: Sets) -> dict[str, Any]:

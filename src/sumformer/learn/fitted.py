@@ -46,6 +46,24 @@ class Fitted:
     history: list[dict[str, Any]] = field(default_factory=list)
     report: dict[str, Any] = field(default_factory=dict)
     columns: Columns | None = None
+    constant_loss: float | None = None
+    """The validation loss of the best constant."""
+
+    @property
+    def warning(self) -> str:
+        """Why the network is worth little and what to try, in one sentence; empty where there is nothing to say."""
+        if not self.history:
+            return ""
+        found, rate = [], self.settings.learning_rate
+        tries = ["a lower learning rate" if rate is None else f"a learning rate below {rate:g}", "more epochs"]
+        if self.best_epoch == 0:
+            before = "those before training" if self.settings.start is None else "those it started from"
+            found.append(f"no epoch improved the validation loss, so the weights are {before}")
+        loss = self.history[self.best_epoch]["validation"]
+        if self.constant_loss and loss >= self.constant_loss:
+            found.append(f"the validation loss, {loss:.4g}, is not below the best constant's, {self.constant_loss:.4g}")
+            tries.append("another architecture, or other features if y does not depend on these")
+        return f"{'; '.join(found)}. Try {', '.join(tries)}" if found else ""
 
     @torch.no_grad()
     def outputs(self, sets: Sets) -> Tensor:
@@ -96,6 +114,7 @@ class Fitted:
             "standardisation": self.standardisation.to_data(),
             "settings": self.settings.to_data(),
             "best_epoch": self.best_epoch,
+            "constant_loss": self.constant_loss,
             "seconds": self.seconds,
             "history": self.history,
             "report": self.report,
@@ -124,6 +143,7 @@ def load_fitted(folder: str | Path) -> Fitted:
             Settings.from_data(data["settings"] | {"device": "cpu"}),
             **{name: data[name] for name in ("status", "best_epoch", "seconds", "history", "report")},
             columns=_columns(data.get("columns")),
+            constant_loss=data.get("constant_loss"),
         )
     except SumformerError:
         raise

@@ -16,7 +16,7 @@ import torch
 from torch import nn
 
 from sumformer.certificates.certificate import CERTIFICATE_FILE
-from sumformer.errors import DivergedError, InputError, TrainingError
+from sumformer.errors import DivergedError, FolderInUseError, InputError, TrainingError
 from sumformer.learn.architectures import Shape, build, size_within
 from sumformer.learn.checkpoint import CHECKPOINT_FILE, read_checkpoint, write_checkpoint
 from sumformer.learn.files import read_json, remove_unfinished, write_json
@@ -35,6 +35,7 @@ from sumformer.theorems.saved_folder import REPORT_FILE
 TRAINING_FILE = "training.json"
 # What may change when a run is resumed; anything else would make it another run.
 CHANGEABLE = ("epochs", "learning_rate", "patience")
+WAYS = ("Folder(…, resume=True)", "Folder(…, overwrite=True)")
 
 
 @dataclass(frozen=True)
@@ -108,6 +109,7 @@ def _run(sets: Sets, settings: Settings, place: Folder | None, report: Callable[
         Batches.prepare(sets.subset(index), standardisation, dtype, settings.device)
         for index in (parts.train, parts.validation)
     ]
+    constant = data[0].constant_loss(data[1])
     if place is not None:
         _begin(place, settings, sets)  # only now, when nothing asked for is left that could be refused
 
@@ -120,13 +122,20 @@ def _run(sets: Sets, settings: Settings, place: Folder | None, report: Callable[
         # Without a folder there is nothing to go on from: Ctrl-C is then what it always is.
         with stoppable() if place is not None else nullcontext() as stop:
             finished = train(state, data[0], data[1], settings, save, report, stop, every)
-    except DivergedError:
-        if state.best_epoch > 0:
-            _save(_finish(state, standardisation, sets, settings, "diverged"), place)
-        raise
-    done = _finish(state, standardisation, sets, settings, "finished" if finished else "stopped")
+    except DivergedError as error:
+        if not state.history:  # not even the weights before training have a finite loss
+            raise
+        kept = _finish(state, standardisation, sets, settings, "diverged", constant)
+        _save(kept, place)
+        raise DivergedError(f"{error}{_whereabouts(kept, place)}", kept) from None
+    done = _finish(state, standardisation, sets, settings, "finished" if finished else "stopped", constant)
     _save(done, place)
     return done
+
+
+def _whereabouts(kept: Fitted, place: Folder | None) -> str:
+    which = f"those of epoch {kept.best_epoch}" if kept.best_epoch else "those before training"
+    return "" if place is None else f". The best weights so far, {which}, are saved in {place.path}"
 
 
 def _save(fitted: Fitted, place: Folder | None) -> None:
@@ -151,7 +160,9 @@ def _network(sets: Sets, settings: Settings, standardisation: Standardisation) -
     return build(settings.architecture, shape, size, settings.seed)
 
 
-def _finish(state: State, standardisation: Standardisation, sets: Sets, settings: Settings, status: str) -> Fitted:
+def _finish(
+    state: State, standardisation: Standardisation, sets: Sets, settings: Settings, status: str, constant: float
+) -> Fitted:
     """The best weights, on the CPU."""
     network = state.module
     network.load_state_dict(state.best)
@@ -168,6 +179,7 @@ def _finish(state: State, standardisation: Standardisation, sets: Sets, settings
         state.seconds,
         list(state.history),
         columns=sets.columns,
+        constant_loss=constant,
     )
 
 
@@ -177,9 +189,7 @@ def _open(place: Folder, wanted: Settings, sets: Sets, changes: dict[str, Any]) 
     if wanted.start is not None and Path(wanted.start).resolve() == folder.resolve():
         raise InputError(f"{folder} is what to start from; give another folder to train in, or it would be lost")
     if there and not place.resume and not place.overwrite:
-        anew = "begin anew over it (--overwrite, or Folder(…, overwrite=True))"
-        ways = f"go on (--resume, or Folder(…, resume=True)), or {anew}" if TRAINING_FILE in there else anew
-        raise InputError(f"{folder} holds {', '.join(there)} already: {ways}")
+        raise FolderInUseError(folder, there, TRAINING_FILE in there, WAYS)
     if place.resume and TRAINING_FILE in there:
         data = read_json(folder / TRAINING_FILE, "the record of a training run")
         if data.get("data") != sets.fingerprint():

@@ -67,6 +67,17 @@ class Batches:
         parts = [self.loss(module, slice(i, i + EVALUATION_BATCH)) for i in range(0, len(self), EVALUATION_BATCH)]
         return sum(float(loss) * count for loss, count in parts) / max(sum(count for _, count in parts), 1)
 
+    def constant_loss(self, judged: Batches) -> float:
+        """The mean loss on `judged` of the constant these sets suggest: the mean of y, or the shares of the classes."""
+        shape = judged.y.shape[: 2 if self.task.per_token else 1]
+        if self.task.classes is None:
+            out = judged.y.new_zeros(self.task.k)
+        else:
+            labels = self.y[self.keep] if self.task.per_token and self.keep is not None else self.y.flatten()
+            counts = torch.bincount(labels.cpu(), minlength=len(self.task.classes)) + 1.0  # none is impossible
+            out = (counts / counts.sum()).log().to(judged.y.device)
+        return float(mean_loss(self.task, out.expand(*shape, -1), judged.y, judged.keep)[0])
+
 
 @dataclass(frozen=True)
 class Progress:
@@ -179,9 +190,11 @@ def _evaluate(state: State, train_sets: Batches, validation_sets: Batches) -> No
 
 
 def _diverged(state: State, value: float) -> DivergedError:
+    if not state.history:
+        return DivergedError(f"the loss is {value} before the first step: look for extreme values in x and y")
     return DivergedError(
-        f"the loss became {value} in epoch {state.epoch + (state.batch > 0)}, step {state.batch}; the best weights so "
-        f"far are those of epoch {state.best_epoch}. Use a smaller learning rate, or look for extreme values in y"
+        f"the loss became {value} in epoch {state.epoch + (state.batch > 0)}, step {state.batch}: use a smaller "
+        "learning rate, or look for extreme values in y"
     )
 
 

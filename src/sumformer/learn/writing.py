@@ -1,4 +1,7 @@
-"""Predictions in the format of the data: key `y` in .npz and .safetensors, columns beside its own in a table."""
+"""Predictions in the format of the data: key `y` in .npz and .safetensors, columns beside its own in a table.
+
+With `y` goes `mask` where sets have padding (1 = a real token), and `x` where the sets were sampled and are in no file.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,7 @@ import numpy as np
 from sumformer.errors import InputError, MissingDependencyError, NotSupportedError
 from sumformer.learn.files import write_bytes
 from sumformer.learn.reading import FORMATS
+from sumformer.learn.sampling import PREFIX
 from sumformer.learn.sets import Columns, Sets, Task
 from sumformer.learn.table import TABLES, with_columns
 
@@ -67,6 +71,8 @@ def write_predictions(
         data = with_columns(Path(source), new, sets.columns.set, task.per_token, path.suffix)
     else:
         arrays = {"y": y} | ({} if probabilities is None else {"p": probabilities})
+        arrays |= {} if sets.mask() is None else {"mask": sets.keep.numpy()}
+        arrays |= {"x": sets.x.numpy()} if str(source).startswith(PREFIX) else {}
         data = _npz(arrays) if path.suffix == ".npz" else _safetensors(path, arrays)
     path.parent.mkdir(parents=True, exist_ok=True)
     write_bytes(path, data)

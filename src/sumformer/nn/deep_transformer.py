@@ -1,6 +1,7 @@
 """Y, S: DeepTransformer = head ∘ layers ∘ positions ∘ embedding, all in float64, for sequences of exactly n tokens.
 
 `layers` are blocks with attention of two heads of size 1, and stacks of token-wise layers with one or four units.
+Constructed without positions it is 0 where a token lies outside the box; with them it is not.
 """
 
 from __future__ import annotations

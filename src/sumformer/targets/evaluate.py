@@ -67,10 +67,10 @@ class Environment(Generic[V]):
 def evaluate(node: Node, ops: Operations[V], env: Environment[V], known: Mapping[Node, V] | None = None) -> V:
     """The value of `node`; equal sub-trees are evaluated once, and bodies of reductions are left to `env.reduce`.
 
-    Sub-trees in `known` have the value given there.
+    Sub-trees in `known` have the value given there and are not entered.
     """
     values: dict[Node, V] = dict(known or {})
-    for part in postorder(node, into_reductions=False):
+    for part in postorder(node, into_reductions=False, leaves=dict(values)):
         if part in values:
             continue
         values[part] = (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 
 from sumformer.errors import TargetError
 from sumformer.targets.arithmetic import combine, negate, raise_to
@@ -10,15 +10,19 @@ from sumformer.targets.node import Node
 from sumformer.targets.tree import Binary, Cat, Dot, Extremum, Neg, Norm, Norm2, Power, Reduce, Slice, Total, Unary
 
 
-def postorder(node: Node, *, into_reductions: bool = True) -> tuple[Node, ...]:
-    """The distinct sub-trees, each after its children, `node` last; `Reduce` bodies only if asked for."""
+def postorder(node: Node, *, into_reductions: bool = True, leaves: Container[Node] = ()) -> tuple[Node, ...]:
+    """The distinct sub-trees, each after its children, `node` last; `Reduce` bodies only if asked for.
+
+    What is in `leaves` is not entered.
+    """
     done: dict[Node, None] = {}
     stack: list[tuple[Node, bool]] = [(node, False)]
     while stack:
         current, expanded = stack.pop()
         if current in done:
             continue
-        if expanded or not current.children or (isinstance(current, Reduce) and not into_reductions):
+        ends = current in leaves or (isinstance(current, Reduce) and not into_reductions)
+        if expanded or ends or not current.children:
             done[current] = None
             continue
         stack.append((current, True))

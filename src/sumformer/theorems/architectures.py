@@ -8,6 +8,7 @@ from inspect import signature
 
 from sumformer.errors import InputError
 from sumformer.theorems.built import Built
+from sumformer.theorems.request import spelt
 
 # name → the module and the function (f, ε, arithmetic, route=…, **options) → Built; imported when asked for
 _THEOREMS = {
@@ -32,6 +33,6 @@ def theorem(architecture: str, options: Collection[str] = ()) -> Callable[..., B
     taken = signature(function).parameters.keys() - _ALWAYS
     unknown = sorted(set(options) - taken)
     if unknown:
-        what = f"the options {', '.join(sorted(taken))}"
-        raise InputError(f"construct: a {architecture} takes {what}; it does not know {', '.join(unknown)}")
+        what = f"the options {spelt(sorted(taken))}"
+        raise InputError(f"construct: a {architecture} takes {what}; it does not know {spelt(unknown)}")
     return function

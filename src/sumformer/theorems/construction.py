@@ -12,8 +12,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from sumformer.algebra.rounding import shown_up
 from sumformer.certificates.certificate import CERTIFICATE_FILE, OWN_TOKEN, Certificate, sha256
 from sumformer.errors import FileFormatError, InputError, RefusedError, ShapeError
+from sumformer.nn.deep_transformer import DeepTransformer
 from sumformer.nn.inputs import check_tokens, keep_from_attention_mask, zero_padding
 from sumformer.nn.patterns.pattern import Pattern
 from sumformer.nn.positioned import Positioned
@@ -26,7 +28,7 @@ from sumformer.theorems.alberti_2023.arithmetic import ARITHMETICS
 from sumformer.theorems.architectures import theorem
 from sumformer.theorems.built import Built
 from sumformer.theorems.kept_numbers import KeptNumbers
-from sumformer.theorems.request import asked_epsilon, asked_options, asked_target
+from sumformer.theorems.request import asked_epsilon, asked_options, asked_target, spelt
 from sumformer.theorems.routes import by_route
 from sumformer.theorems.saved_folder import REPORT_FILE, check_folder
 from sumformer.theorems.saved_target import saved_target
@@ -50,8 +52,11 @@ class Construction:
 
     def __repr__(self) -> str:
         c = self.certificate
+        name = "width" if isinstance(self.network, DeepTransformer) else "d'"
         bound = f"{c.norm} error ≤ {c.total:.3g}"
-        return f"Construction({c.target} as a {c.architecture} by route {c.route}: {bound}, d' = {c.latent_dimension})"
+        return (
+            f"Construction({c.target} as a {c.architecture} by route {c.route}: {bound}, {name} = {c.latent_dimension})"
+        )
 
     def __call__(
         self,
@@ -192,9 +197,10 @@ class Construction:
 
     @property
     def proof_latent_dimension(self) -> int | None:
-        """C(n+d, d) − 1, the paper's d', where n is bounded."""
-        tokens = self.target.tokens
-        return None if tokens.symbolic else comb(tokens.maximum + self.target.d, self.target.d) - 1
+        """C(n+d, d) − 1, the paper's d', where n is bounded; deep networks have no d'."""
+        tokens, d = self.target.tokens, self.target.d
+        none = tokens.symbolic or isinstance(self.network, DeepTransformer)
+        return None if none else comb(tokens.maximum + d, d) - 1
 
 
 def construct(
@@ -205,7 +211,8 @@ def construct(
     route: str | None = None,
     dtype: str = "float64",
     p: float | None = None,
-    pattern: Pattern | None = None,
+    pattern: Pattern | str | None = None,
+    fused: bool | None = None,
     options: Mapping[str, Any] | None = None,
     **domain: Any,
 ) -> Construction:
@@ -214,8 +221,9 @@ def construct(
     `architecture` is one of `ARCHITECTURES`; `route` forces a proof of A 4.1, else the first that meets ε is taken.
     `dtype` is "float64", "float32", or "mixed" (float32 in and out, float64 inside). A string or tree takes the
     keywords of `sumformer.target`: n, d, box, positions. `options` go to the architecture's theorem (prefer, or,
-    of a sumformer by route grid, code: one of `sumformer.nn.codes.CODES`); `p` is that of d_p and
-    `pattern` the connections, for the deep and the sparse Transformer.
+    of a sumformer by route grid, code: one of `sumformer.nn.codes.CODES`); `p` is that of d_p,
+    `pattern` the connections ("strided:2") and `fused` finds look-up layers by search, for the deep and the sparse
+    Transformer.
     """
     start = time.perf_counter()
     f, epsilon = asked_target(target, domain), asked_epsilon(epsilon)
@@ -226,12 +234,12 @@ def construct(
     if f.positioned and f.tokens.maximum > EXACT_PLACES and name != "float64":
         raise RefusedError(f"places beyond {EXACT_PLACES} are no float32 numbers", ["dtype float64 knows them"])
     passed_over: tuple[str, ...] = ()
-    options = asked_options(options, p=p, pattern=pattern)
+    options = asked_options(options, p=p, pattern=pattern, fused=fused)
     if architecture == "sumformer":
         foreign = [key for key in options if key != "code"]
         if foreign:
             raise InputError(
-                f"construct: a sumformer has one option, code; another architecture may take {', '.join(foreign)}"
+                f"construct: a sumformer has one option, code; another architecture may take {spelt(foreign)}"
             )
         built, passed_over = by_route(f, epsilon, arithmetic, route, options.get("code"))
     elif isinstance(f, OpaqueTarget):
@@ -240,7 +248,7 @@ def construct(
         built = theorem(architecture, options)(f, epsilon, arithmetic, route=route, **options)
         passed_over = built.passed_over
     if not built.total <= epsilon:
-        raise RefusedError(f"ε = {epsilon:g} is not reached: {built.total:.3g} is proved", reachable=built.total)
+        raise RefusedError(f"ε = {epsilon:g} is not reached: {shown_up(built.total)} is proved", reachable=built.total)
     if f.positioned and not built.constants.get("positions"):
         built = replace(built, network=Positioned(built.network), constants={**built.constants, "positions": True})
     return Construction(

@@ -15,13 +15,9 @@ from sumformer.theorems.construction import Construction
 _COUNTED = ("attention_layers", "feed_forward_layers", "width", "nonzero", "dense", "largest_weight")
 
 
-def _network(made: Construction) -> Any:
-    return made.network.network if isinstance(made.network, Positioned) else made.network
-
-
 def compiled_size(made: Construction) -> dict[str, Any] | None:
     """Of a network of blocks, its ideal Sumformer not counted; None of others, whose parameters say it all."""
-    return counted_sizes(made) if isinstance(_network(made), CompiledTransformer | LookUpTransformer) else None
+    return counted_sizes(made) if isinstance(_inner(made), CompiledTransformer | LookUpTransformer) else None
 
 
 def parameters(made: Construction) -> int:
@@ -41,7 +37,7 @@ def size_in_words(made: Construction) -> str:
 
 def attention_layers(made: Construction) -> int | None:
     """How many are not 0; None where that is not counted."""
-    network = _network(made)
+    network = _inner(made)
     if isinstance(network, CompiledTransformer | LookUpTransformer):
         return faithfulness(network).attention_layers
     if isinstance(network, DeepTransformer):
@@ -51,7 +47,7 @@ def attention_layers(made: Construction) -> int | None:
 
 def counted_sizes(made: Construction) -> dict[str, Any]:
     """By name; a compiled network must be what its theorem speaks of."""
-    network = _network(made)
+    network = _inner(made)
     if isinstance(network, CompiledTransformer | LookUpTransformer):
         counted = faithfulness(network)
         if not counted.faithful:
@@ -66,3 +62,8 @@ def counted_sizes(made: Construction) -> dict[str, Any]:
         "dense": sum(p.numel() for p in tensors),
         "largest_weight": max((float(p.abs().max()) for p in tensors if p.numel()), default=None),
     }
+
+
+def _inner(made: Construction) -> Any:
+    """Places are given to a network from outside; what computes with them is counted."""
+    return made.network.network if isinstance(made.network, Positioned) else made.network

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from math import floor, isfinite, log10, sqrt
+from math import isfinite, sqrt
 
+from sumformer.algebra.rounding import shown_up
 from sumformer.errors import DomainError, RefusedError
 
 SECONDS = 20.0
@@ -39,6 +40,4 @@ def nearest(attempt: Callable[[float], object], epsilon: float, guess: float, se
 
 def _round_up(value: float) -> float:
     """To two digits, so that the number printed is the number tried."""
-    unit = 10.0 ** (floor(log10(value)) - 1)
-    up = float(f"{value:.1e}")
-    return up if up >= value else float(f"{up + unit:.1e}")
+    return float(shown_up(value, 2))

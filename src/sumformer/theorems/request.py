@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from inspect import signature
 from math import inf
 from numbers import Real
 from typing import Any
 
 from sumformer.errors import InputError
+from sumformer.nn.patterns.named import named
 from sumformer.targets.gallery import refuse_name
 from sumformer.targets.opaque import OpaqueTarget
 from sumformer.targets.target import Target
@@ -43,7 +44,7 @@ def asked_epsilon(value: Any) -> float:
 
 
 def asked_options(options: Mapping[str, Any] | None, **given: Any) -> dict[str, Any]:
-    """The options and what was `given` of p and pattern, by name."""
+    """The options and what was `given` of p, pattern and fused, by name."""
     if options is not None and not (isinstance(options, Mapping) and all(isinstance(key, str) for key in options)):
         raise InputError(f'construct: expected options by name, as {{"prefer": "depth"}}, got {_shown(options)}')
     found = {**(options or {}), **{key: value for key, value in given.items() if value is not None}}
@@ -52,7 +53,16 @@ def asked_options(options: Mapping[str, Any] | None, **given: Any) -> dict[str, 
         if p is None or not 1 <= p < inf:
             raise InputError(f"construct: expected a number 1 ≤ p < ∞ for d_p, as 2, got {_shown(found['p'])}")
         found["p"] = p
+    if isinstance(found.get("pattern"), str):
+        found["pattern"] = named(found["pattern"])
+    if not isinstance(found.get("fused", False), bool):
+        raise InputError(f"construct: expected fused True or False, got {_shown(found['fused'])}")
     return found
+
+
+def spelt(names: Iterable[str]) -> str:
+    """Names of options; --norm-p is p on the command line, the others are the same there."""
+    return ", ".join("p (--norm-p)" if name == "p" else name for name in names)
 
 
 def _float(value: Any) -> float | None:

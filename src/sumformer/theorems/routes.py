@@ -7,6 +7,7 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
+from sumformer.algebra.rounding import shown_up
 from sumformer.errors import DomainError, InputError, RefusedError, UndefinedError
 from sumformer.targets.opaque import OpaqueTarget
 from sumformer.targets.target import Target
@@ -62,7 +63,7 @@ def by_route(
     passed = [re.sub(rf"; {GUESS}[^;]*", "", line) for line in passed]  # what was tried is said below
     raise RefusedError(
         f"no route certifies ε = {epsilon:g} for this target",
-        [*passed, *([] if least is None else [f"nearest: ε = {least:.2g} by route {best}"])],
+        [*passed, *([] if least is None else [f"nearest: ε = {shown_up(least, 2)} by route {best}"])],
         least,
     ) from first
 

@@ -59,12 +59,23 @@ def test_reasons():
         "(2) no Hamiltonian path: no other token attends to token 0, nor to token 1",
         "(3) token 0 never hears of token 1, in any number of steps",
     )
-    assert "not shown" in str(report)
+    assert str(report).startswith("Assumption 1 is violated:")
     no_loop = np.ones((3, 3), dtype=bool)
     no_loop[1, 1] = False
     assert examine([no_loop]).reasons == ("(1) token 1 is not in its own A_k^0",)
     with pytest.raises(InputError, match="n ≤ 4096"):
         Window(1).assumption(5000)
+
+
+@pytest.mark.parametrize(("n", "word"), [(18, "is violated"), (24, "was not shown")])
+def test_a_search_given_up_is_no_violation(n, word):
+    """One token joined to all others, which are joined to nobody else: no path, tried in full for n ≤ 20 only."""
+    matrix = np.eye(n, dtype=bool)
+    matrix[0] = matrix[:, 0] = True
+    report = examine([matrix])
+    assert (report.path, report.reach, report.holds) == (None, 2, False)
+    assert str(report).startswith(f"Assumption 1 {word}:")
+    assert report.violated == (n == 18)
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -3,6 +3,10 @@
 E_ρ = {t : |t + √(t²−1)| ≤ ρ} has half-axes a = (ρ + 1/ρ)/2 and b = (ρ − 1/ρ)/2. Trees have real coefficients, so
 |K(t̄)| = |K(t)| and the upper half is enough. Rectangles that meet the half are all evaluated: a finite enclosure on
 each proves that K is analytic on the whole filled ellipse, and their maximum is M.
+
+A kernel that mentions x and y only in differences x_c − y_c, which have one centre and radius, is a function of those:
+radius · (t − s) with t ∈ E_ρ and s ∈ [−1, 1] for one of them (or s − t, which fills the same set), |t − s| ≤ 2 for the
+others. That is half as many variables.
 """
 
 from __future__ import annotations
@@ -20,7 +24,7 @@ from sumformer.certificates.checker.rectangle import Rectangle, RectangleOperati
 from sumformer.certificates.checker.tree_values import components
 from sumformer.certificates.checker.verification import Unproved
 from sumformer.targets.node import Node
-from sumformer.targets.tree import Token
+from sumformer.targets.tree import Binary, Reduce, Slice, Token
 
 BUDGET = 400_000  # rectangles per ellipse
 _REAL = IntervalOperations()
@@ -38,17 +42,19 @@ def maximum_on_ellipse(kernel: Node, variables: Variables, which: int, rho: floa
     """M for variable `which`: cells above `goal` are halved until none is left or the budget is spent.
 
     A cell is a product of sides, one per variable on [−1, 1] (the real part on [−a, a] for `which`) and the imaginary
-    part last; cells that miss the ellipse are left out.
+    part last; cells that miss the ellipse are left out. Of differences, every real side is longer by 1 at either end.
     """
     if not (1 < rho < 1e6):
         raise Unproved(f"expected 1 < ρ < 10^6, got {rho}")
     a, b = (rho + 1 / rho) / 2 * (1 + 1e-12), (rho - 1 / rho) / 2 * (1 + 1e-12)
-    count = len(variables.entries)
-    low, high = np.full((1, count + 1), -1.0), np.full((1, count + 1), 1.0)
-    low[0, which], high[0, which], low[0, -1], high[0, -1] = -a, a, 0.0, b
+    differences = _are_differences(kernel, variables)
+    count = len(variables.entries) // (2 if differences else 1)
+    which, more = which % count, 1.0 if differences else 0.0
+    low, high = np.full((1, count + 1), -1.0 - more), np.full((1, count + 1), 1.0 + more)
+    low[0, which], high[0, which], low[0, -1], high[0, -1] = -a - more, a + more, 0.0, b
     settled, spent = 0.0, 0
     while len(low):
-        bounds = _modulus(kernel, variables, which, low, high)
+        bounds = _modulus(kernel, variables, which, low, high, differences)
         spent += len(low)
         over = bounds > goal
         settled = max(settled, float(bounds[~over].max(initial=0.0)))
@@ -58,15 +64,17 @@ def maximum_on_ellipse(kernel: Node, variables: Variables, which: int, rho: floa
                 raise Unproved(f"K is not shown to be analytic for ρ = {rho} in variable {which}")
             return max(settled, worst)
         low, high = _halves(low[over], high[over])
-        near = ~_outside(low, high, which, a, b)
+        near = ~_outside(low, high, which, a, b, more)
         low, high = low[near], high[near]
     return settled
 
 
-def _outside(low: Floats, high: Floats, which: int, a: float, b: float) -> NDArray[np.bool_]:
-    """Whether a rectangle misses the ellipse: its point nearest to 0 on each axis does (with a slack of 1e-9)."""
+def _outside(low: Floats, high: Floats, which: int, a: float, b: float, more: float) -> NDArray[np.bool_]:
+    """Whether a rectangle misses the ellipse, moved by up to `more` along the real axis: its point nearest to 0 on each
+    axis does (with a slack of 1e-9)."""
     left, right = low[:, which], high[:, which]
     x = np.where((left <= 0) & (right >= 0), 0.0, np.minimum(np.abs(left), np.abs(right)))
+    x = np.maximum(x - more, 0.0)
     outside: NDArray[np.bool_] = (x / a) ** 2 + (low[:, -1] / b) ** 2 > 1 + 1e-9
     return outside
 
@@ -80,22 +88,49 @@ def _halves(low: Floats, high: Floats) -> tuple[Floats, Floats]:
     return np.concatenate([low, second_low]), np.concatenate([first_high, high])
 
 
-def _modulus(kernel: Node, variables: Variables, which: int, low: Floats, high: Floats) -> Floats:
+def _modulus(kernel: Node, variables: Variables, which: int, low: Floats, high: Floats, differences: bool) -> Floats:
     """An upper bound of |K| on every cell, ∞ where it is not shown to be analytic."""
     ops = RectangleOperations(len(low))
     zero = from_fraction(Fraction(0))
     tokens: dict[str, list[Rectangle]] = {name: [rectangle(zero, zero)] * variables.d for name in ("x", "y")}
-    for i, (name, c, centre, radius) in enumerate(variables.entries):
+    for i, (name, c, centre, radius) in enumerate(variables.entries[: low.shape[1] - 1]):
         scale = from_fraction(radius)
-        real = _REAL.add(from_fraction(centre), _REAL.mul(scale, Interval(low[:, i], high[:, i])))
+        real = _REAL.mul(scale, Interval(low[:, i], high[:, i]))
         imaginary = _REAL.mul(scale, Interval(low[:, -1], high[:, -1])) if i == which else zero
-        tokens[name][c] = rectangle(real, imaginary)
+        tokens[name][c] = rectangle(real if differences else _REAL.add(from_fraction(centre), real), imaginary)
 
     def leaf(part: Node) -> list[Rectangle] | None:
+        if differences and (found := _difference(part)) is not None:
+            c, first = found
+            return [tokens["x"][c] if first == "x" else ops.neg(tokens["x"][c])]
         return tokens[part.name] if isinstance(part, Token) else None
 
     value = components(kernel, ops, leaf)[0]
     return finite_modulus(value, ops.bad)
+
+
+def _difference(node: Node) -> tuple[int, str] | None:
+    """(c, name of the first) of x_c − y_c and y_c − x_c."""
+    match node:
+        case Binary("-", Slice(Token(first), c, end), Slice(Token(second), b, other)):
+            return (c, first) if first != second and c == b and end == other == c + 1 else None
+    return None
+
+
+def _are_differences(kernel: Node, variables: Variables) -> bool:
+    """Tokens stand nowhere else, and the variables of x are those of y."""
+    half = len(variables.entries) // 2
+    x, y = variables.entries[:half], variables.entries[half:]
+    if any(a[0] != "x" or b[0] != "y" or a[1:] != b[1:] for a, b in zip(x, y, strict=True)):
+        return False
+    left = [kernel]
+    while left:
+        node = left.pop()
+        if isinstance(node, Token | Reduce):
+            return False
+        if _difference(node) is None:
+            left += node.children
+    return True
 
 
 def remainder(maxima: Sequence[float], rhos: Sequence[float], degree: int) -> float:

@@ -73,7 +73,8 @@ def _table(result: dict[str, Any]) -> str:
         ]
         for row in sorted(result["rows"], key=lambda row: fmean(row["validation"]))
     ]
-    note = "Mean ± standard deviation over seeds. * depends on the order of tokens."
+    marked = not all(row["equivariant"] for row in result["rows"])
+    note = "Mean ± standard deviation over seeds." + (" * depends on the order of tokens." if marked else "")
     return section("table", "Errors and times", table(head, rows, range(1, 8)), paragraph(note, "note"))
 
 

@@ -44,6 +44,8 @@ def _header(fitted: Fitted, held: Examination | None, data: str) -> list[str]:
     parts = [f"<h1>{escape(name)}</h1>", f'<p class="formula">{escape(data)}</p>']
     if fitted.status != "finished":
         parts.append(paragraph(f"Training {fitted.status} before its end; these are the best weights so far.", "bad"))
+    if fitted.warning:
+        parts.append(paragraph(f"Warning: {fitted.warning}.", "bad"))
     facts = [("task", escape(fitted.task.describe()))]
     if held is not None:
         r = held.report
@@ -81,6 +83,8 @@ def _worst(fitted: Fitted, held: Examination) -> str:
     rows = [
         [str(w["set"]), nearest(w["error"]), str(w["tokens"]), str(w.get("token", "–"))] for w in held.report["worst"]
     ]
+    if not rows:
+        return section("worst", "Worst examples", paragraph("No held-out set has an error."))
     parts = [
         paragraph("The held-out sets with the largest errors, by their number in the data (from 0)."),
         table(("set", "error", "tokens", "worst token"), rows, range(4)),

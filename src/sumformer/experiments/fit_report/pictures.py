@@ -7,7 +7,7 @@ import torch
 from sumformer.experiments.report.drawing import BLUE, GREY, ORANGE, Picture, decades, grid, picture
 from sumformer.experiments.report.figure import new_figure
 from sumformer.experiments.report.numbers import nearest
-from sumformer.learn.evaluation import Examination
+from sumformer.learn.evaluation import Examination, worst_places
 from sumformer.learn.fitted import Fitted
 
 MOST_POINTS = 2000
@@ -99,7 +99,7 @@ def _distribution(held: Examination) -> Picture:
 def worst(fitted: Fitted, held: Examination) -> list[Picture]:
     """The tokens of the worst sets: in the plane of their first two coordinates, or along their only one."""
     pictures = []
-    for place in held.set_errors.argsort(descending=True, stable=True)[:MOST_WORST].tolist():
+    for place in worst_places(held.set_errors, MOST_WORST):
         keep = held.sets.keep[place]
         x = held.sets.x[place][keep]
         errors = held.token_errors[place].expand(len(keep))[keep] if fitted.task.per_token else None

@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from sumformer.errors import InputError
 from sumformer.experiments.reproduce.outcome import Outcome, machine
 from sumformer.learn.ensemble.adam import FlatAdamW
 from sumformer.learn.ensemble.recipe import Recipe
@@ -30,6 +31,7 @@ UNSAID = (
     "STAR's window and RANDOM's draws are not at hand: here one token on either side, and connections as STRIDED's",
 )
 SOLVED = 0.99  # of the symbols right
+KINDS = ("dense", "strided", "fixed", "star", "random")
 
 
 @dataclass(frozen=True)
@@ -52,6 +54,13 @@ class Config:
     device: str = "cpu"
     widths: tuple[int, ...] = (512,)
     wide_steps: int = 4000
+    patterns: tuple[str, ...] = KINDS
+
+    def __post_init__(self) -> None:
+        if not self.depths or not self.strides or not self.patterns or not set(self.patterns) <= set(KINDS):
+            raise InputError(f"copying: expected depths, strides, and patterns among {', '.join(KINDS)}")
+        if self.d_model in self.widths:
+            raise InputError(f"copying: {self.d_model} is the width of all; widths are further ones")
 
     @staticmethod
     def reduced(device: str = "cpu") -> Config:
@@ -74,9 +83,9 @@ def run(config: Config, progress: Callable[[str], None] = lambda text: None) -> 
     start, rows, deepest = time.perf_counter(), [], max(config.depths)
     for depth in config.depths:
         rows += _rows(config, depth, candidates(config, depth == deepest), progress)
-    for width in config.widths:
-        wide = replace(config, d_model=width, feed_forward=2 * width, steps=config.wide_steps)
-        fixed = {name: p for name, p in candidates(config, False).items() if name.startswith("fixed")}
+    fixed = {name: p for name, p in candidates(config, False).items() if name.startswith("fixed")}
+    for width in config.widths if fixed else ():
+        wide = replace(config, d_model=width, feed_forward=2 * width, steps=config.wide_steps, widths=())
         rows += _rows(wide, deepest, fixed, progress)
     return Outcome(
         "copying",
@@ -123,7 +132,7 @@ def candidates(config: Config, levels: bool) -> dict[str, Chosen]:
         if stride != config.stride:
             out |= {f"strided ℓ={stride} union": (Strided(stride), "union")}
             out |= {f"fixed ℓ={stride} union": (Fixed(stride), "union")}
-    return out
+    return {name: p for name, p in out.items() if name.split()[0] in config.patterns}
 
 
 def mask(chosen: Chosen, config: Config, depth: int) -> Tensor:
@@ -195,12 +204,15 @@ def _findings(config: Config, rows: list[dict[str, Any]]) -> tuple[str, ...]:
     deepest = {
         r["pattern"]: r["accuracy"] for r in rows if (r["layers"], r["d_model"]) == (max(config.depths), config.d_model)
     }
-    for width in config.widths:
+    for width in sorted({r["d_model"] for r in rows} - {config.d_model}):
         some = {r["pattern"]: r["accuracy"] for r in rows if r["d_model"] == width}
         told = ", ".join(f"{name} {right:.2f} (was {deepest[name]:.2f})" for name, right in some.items())
         out.append(f"{max(config.depths)} layers of width {width}, {config.wide_steps} steps: {told}")
-    named = {name for name in deepest if not name.startswith(("star", "random")) and f"ℓ={config.stride}" in name}
-    holds = all(deepest[name] >= SOLVED for name in named | {"dense"}) and not any(
+    named = {name for name in deepest if name == "dense" or f"ℓ={config.stride}" in name}
+    named = {name for name in named if not name.startswith("random")}
+    if not named:
+        return tuple(out)
+    holds = all(deepest[name] >= SOLVED for name in named) and not any(
         right >= SOLVED for name, right in deepest.items() if name.startswith(("star", "random"))
     )
     verdict = "holds here" if holds else "does not hold here as stated"

@@ -17,7 +17,10 @@ from sumformer.errors import FileFormatError
 
 @dataclass(frozen=True)
 class Outcome:
-    """`data` is everything the picture needs; `rows` the same as a flat table; `findings` what is printed."""
+    """`data` is everything the picture needs; `rows` the same as a flat table; `findings` what is printed.
+
+    `command` makes it again; `seconds` is None where they were not kept.
+    """
 
     name: str
     config: Mapping[str, Any]
@@ -25,8 +28,9 @@ class Outcome:
     rows: tuple[Mapping[str, Any], ...]
     findings: tuple[str, ...]
     unsaid: tuple[str, ...]
-    seconds: float
+    seconds: float | None
     machine: str
+    command: str = ""
 
     def write(self, folder: Path) -> None:
         """NAME.json and NAME.csv, numbers to six digits."""

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+import shlex
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from sumformer.errors import InputError
+from sumformer.experiments.reproduce.changes import OPTION, changed, differences
 from sumformer.experiments.reproduce.outcome import Outcome
 
 SIZES = ("full", "reduced", "tiny")
@@ -22,15 +24,25 @@ class Experiment:
     about: str
     module: str
 
-    def config(self, size: str, device: str) -> Any:
+    def config(self, size: str, device: str, changes: Sequence[str] = ()) -> Any:
+        """That of a size, with changes as `steps=500`."""
         if size not in SIZES:
             raise InputError(f"reproduce: expected a size in {SIZES}, got {size!r}")
         cls = self._part("").Config
-        return cls(device=device) if size == "full" else getattr(cls, size)(device)
+        return changed(cls(device=device) if size == "full" else getattr(cls, size)(device), cls(), changes)
+
+    def command(self, config: Any) -> str:
+        """What runs with this configuration, said from the size that it is nearest to."""
+        apart = {size: differences(config, self.config(size, config.device)) for size in SIZES}
+        size = min(SIZES, key=lambda size: len(apart[size]))
+        device = [] if config.device == "cpu" else ["--device", config.device]
+        changes = [word for change in apart[size] for word in (OPTION, change)]
+        return shlex.join(["sumformer", "reproduce", self.name, "--size", size, *device, *changes])
 
     def run(self, config: Any, progress: Callable[[str], None] = lambda text: None) -> Outcome:
+        """The outcome, with the command that makes it again."""
         outcome: Outcome = self._part("").run(config, progress)
-        return outcome
+        return replace(outcome, command=self.command(config))
 
     def draw(self, outcome: Outcome, path: Path) -> None:
         self._part("_picture").draw(outcome, path)

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sumformer.errors import InputError
-from sumformer.nn.patterns.hamiltonian_path import find_path, is_path
+from sumformer.nn.patterns.hamiltonian_path import UNPROVED, find_path, is_path
 from sumformer.nn.patterns.reach import reach
 
 LARGEST = 4096
@@ -32,10 +32,16 @@ class AssumptionReport:
     reach: int | None
     reasons: tuple[str, ...]
 
+    @property
+    def violated(self) -> bool:
+        """A clause is proved to fail; where the search for γ was only given up, none is."""
+        return any(UNPROVED not in reason for reason in self.reasons)
+
     def __str__(self) -> str:
         if self.holds:
             return f"Assumption 1 holds: γ found, reach s = {self.reach}"
-        return "\n".join(["Assumption 1 not shown:", *(f"  - {reason}" for reason in self.reasons)])
+        head = "Assumption 1 is violated:" if self.violated else "Assumption 1 was not shown:"
+        return "\n".join([head, *(f"  - {reason}" for reason in self.reasons)])
 
 
 def examine(steps: Sequence[NDArray[np.bool_]]) -> AssumptionReport:
@@ -52,7 +58,7 @@ def examine(steps: Sequence[NDArray[np.bool_]]) -> AssumptionReport:
     union = np.logical_or.reduce(steps)
     path, why = find_path(union)
     if path is not None and not is_path(union, path):
-        path, why = None, "the path found does not check"
+        path, why = None, f"the path found does not check, {UNPROVED}"
     if path is None:
         reasons.append(f"(2) {why}")
     s, why = reach(steps)

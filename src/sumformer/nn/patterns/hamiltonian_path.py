@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 EXACT = 20
 _TURNS = 60
 """Turns per token before the search is given up."""
+UNPROVED = "which does not prove there is none"
 
 Matrix = NDArray[np.bool_]
 
@@ -39,7 +40,7 @@ def find_path(matrix: Matrix) -> tuple[tuple[int, ...] | None, str]:
         path = _over_subsets(matrix)
         return path, "" if path else "no Hamiltonian path: all subsets were tried"
     path = _search(matrix)
-    return path, "" if path else f"no Hamiltonian path found in {_TURNS * n} turns, which does not prove there is none"
+    return path, "" if path else f"no Hamiltonian path found in {_TURNS * n} turns, {UNPROVED}"
 
 
 def _obstacle(matrix: Matrix) -> str:

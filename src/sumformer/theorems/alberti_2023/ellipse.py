@@ -6,6 +6,8 @@ on the real axis, hence K(z̄) = conj K(z): the upper half is enough.
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -14,7 +16,7 @@ from sumformer.algebra.interval import Interval
 from sumformer.algebra.interval import concatenate as concatenate_real
 from sumformer.algebra.interval_operations import ComplexIntervalOperations
 from sumformer.algebra.rounding import FloatArray
-from sumformer.targets import Node
+from sumformer.targets import Binary, Const, Neg, Node, Slice, Token, postorder, substitute
 from sumformer.targets.domain import Box
 from sumformer.targets.evaluate import Environment, evaluate
 from sumformer.theorems.alberti_2023.half_ellipse import SLACK, HalfEllipse, bisect
@@ -28,13 +30,14 @@ def ellipse_maximum(kernel: Node, box: Box, coordinates: tuple[int, ...], variab
 
     `variable` counts the x-coordinates of the kernel first, then its y-coordinates.
     """
-    ellipse = HalfEllipse(rho)
-    lo, hi = ellipse.cover(2 * len(coordinates) - 1)
+    region = Region(kernel, box, coordinates, variable)
+    ellipse = HalfEllipse(rho, region.spread)
+    lo, hi = ellipse.cover(region.variables - 1)
     best = bound = 0.0  # attained, and enclosed so far
     for _ in range(ROUNDS):
         inside = ellipse.meets(lo, hi)
         lo, hi = lo[inside], hi[inside]
-        value = _evaluate(kernel, box, coordinates, variable, lo, hi)
+        value = region.evaluate(lo, hi)
         modulus = value.modulus()
         upper, lower = modulus.hi[:, 0], np.where(value.defined[:, 0], modulus.lo[:, 0], 0.0)
         best = max(best, float(lower.max(initial=0.0)))
@@ -46,52 +49,76 @@ def ellipse_maximum(kernel: Node, box: Box, coordinates: tuple[int, ...], variab
             break
         lo, hi = lo[open_], hi[open_]
         width = ellipse.widths(lo, hi)
-        if len(coordinates) == 1:
-            side = width.argmax(axis=1)  # three sides: halving them in turn is cheaper than choosing
-        else:
-            side = _side(kernel, box, coordinates, variable, lo, hi, width)
+        few = region.variables <= 2  # halving them in turn is cheaper than choosing
+        side = width.argmax(axis=1) if few else _side(region, lo, hi, width)
         lo, hi = bisect(lo, hi, side)
     return None
 
 
-def _side(
-    kernel: Node,
-    box: Box,
-    coordinates: tuple[int, ...],
-    variable: int,
-    lo: FloatArray,
-    hi: FloatArray,
-    width: FloatArray,
-) -> NDArray[np.intp]:
+class Region:
+    """K on boxes whose columns are Re and Im of one coordinate, then the other coordinates.
+
+    K(x, y) = k(x − y) is k of one token: z = x − y or y − x is complex in one coordinate and fills E_ρ + [−1, 1] there,
+    which is the same for both, and [−2, 2] in the others.
+    """
+
+    def __init__(self, kernel: Node, box: Box, coordinates: tuple[int, ...], variable: int) -> None:
+        of_difference = as_difference(kernel)
+        self.coordinates = coordinates
+        if of_difference is None:
+            self.kernel, self.box, self.variables, self.spread = kernel, box, 2 * len(coordinates), 0.0
+        else:
+            self.kernel, self.box, self.variables, self.spread = of_difference, centred(box), len(coordinates), 1.0
+        self.variable = variable % self.variables
+
+    def evaluate(self, lo: FloatArray, hi: FloatArray) -> ComplexInterval:
+        k, others = len(self.coordinates), 2
+        columns: dict[tuple[str, int], ComplexInterval] = {}
+        for i in range(self.variables):
+            c = self.coordinates[i % k]
+            if i == self.variable:
+                re, im = _scaled(self.box, c, lo[:, 0], hi[:, 0], True), _scaled(self.box, c, lo[:, 1], hi[:, 1], False)
+                z = ComplexInterval(re, im)
+            else:
+                z = ComplexInterval.from_real(_scaled(self.box, c, lo[:, others], hi[:, others], True))
+                others += 1
+            columns["x" if i < k else "y", c] = z
+        x, y = (_token(self.box, name, columns, len(lo)) for name in "xy")
+        return evaluate(self.kernel, ComplexIntervalOperations(), Environment(x=x, y=y))
+
+
+def as_difference(kernel: Node) -> Node | None:
+    """k with K(x, y) = k(x − y), its argument named x; None where x or y stand alone."""
+    mapping: dict[Node, Node] = {}
+    for part in postorder(kernel):
+        match part:
+            case Binary("-", Slice(Token("x"), c) as x, Slice(Token("y"), b)) if b == c:
+                mapping[part] = x
+            case Binary("-", Slice(Token("y"), c), Slice(Token("x"), b) as x) if b == c:
+                mapping[part] = Neg(x)
+    if not mapping:
+        return None
+    marked = substitute(kernel, {part: Const(Fraction(0)) for part in mapping})
+    return None if marked.free else substitute(kernel, mapping)
+
+
+def centred(box: Box) -> Box:
+    """The box moved to 0."""
+    return Box(tuple(-r for r in box.radius), box.radius)
+
+
+def _side(region: Region, lo: FloatArray, hi: FloatArray, width: FloatArray) -> NDArray[np.intp]:
     """Which side to bisect: the one that alone, all others at their middle, spoils the bound most; then the widest."""
     middle = (lo + hi) / 2
     bounds = []
     for side in range(lo.shape[1]):
         low, high = middle.copy(), middle.copy()
         low[:, side], high[:, side] = lo[:, side], hi[:, side]
-        value = _evaluate(kernel, box, coordinates, variable, low, high)
+        value = region.evaluate(low, high)
         bounds.append(np.where(value.defined[:, 0], value.abs_upper()[:, 0], np.inf))
     alone = np.stack(bounds, axis=1)
     worst = alone >= 0.999 * alone.max(axis=1, keepdims=True)
     return np.asarray(np.where(worst, width, 0.0).argmax(axis=1))
-
-
-def _evaluate(
-    kernel: Node, box: Box, coordinates: tuple[int, ...], variable: int, lo: FloatArray, hi: FloatArray
-) -> ComplexInterval:
-    """K on the boxes: columns are Re and Im of the complex coordinate, then the real ones."""
-    k, others = len(coordinates), 2
-    columns: dict[tuple[str, int], ComplexInterval] = {}
-    for i in range(2 * k):
-        c = coordinates[i % k]
-        if i == variable:
-            z = ComplexInterval(_scaled(box, c, lo[:, 0], hi[:, 0], True), _scaled(box, c, lo[:, 1], hi[:, 1], False))
-        else:
-            z = ComplexInterval.from_real(_scaled(box, c, lo[:, others], hi[:, others], True))
-            others += 1
-        columns["x" if i < k else "y", c] = z
-    x, y = (_token(box, name, columns, len(lo)) for name in "xy")
-    return evaluate(kernel, ComplexIntervalOperations(), Environment(x=x, y=y))
 
 
 def _scaled(box: Box, c: int, lo: FloatArray, hi: FloatArray, shift: bool) -> Interval:
@@ -113,4 +140,5 @@ def _token(box: Box, name: str, columns: dict[tuple[str, int], ComplexInterval],
 
 def ellipse_candidates() -> list[float]:
     """Parameters ρ that are tried, from a thin ellipse to a wide one; exact in binary."""
-    return [1.03125, 1.0625, 1.125, 1.25, 1.4375, 1.6875, 2.0, 2.25, 2.625, 3.5, 5.5, 9.0, 18.0, 48.0]
+    thin = [1 + k / 512 for k in (2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128)]
+    return [*thin, 1.34375, 1.4375, 1.5625, 1.6875, 1.84375, 2.0, 2.25, 2.625, 3.5, 5.5, 9.0, 18.0, 48.0]

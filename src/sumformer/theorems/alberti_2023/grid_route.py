@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from math import ceil, prod
 
-from sumformer.algebra.rounding import fraction_bounds
+from sumformer.algebra.rounding import fraction_bounds, shown_up
 from sumformer.certificates.certificate import ErrorTerm
 from sumformer.errors import DomainError, RefusedError
 from sumformer.nn.codes import check_code, make_code, smallest_code
@@ -103,7 +103,7 @@ def _cells(f: Target, modulus: LipschitzBound, rounding: float, epsilon: float) 
             [
                 f"{wanted}; the budget is {most} along each of {free} sides",
                 f"the modulus of the others over half the box is {modulus.value:.4g}",
-                f"reachable here: ε = {reachable:.3g}",
+                f"reachable here: ε = {shown_up(reachable)}",
             ],
             reachable,
         )

@@ -6,6 +6,7 @@ from math import inf
 
 import torch
 
+from sumformer.algebra.rounding import shown_up
 from sumformer.targets import Binary, Node, Power, Unary, postorder, reductions
 from sumformer.targets.target import Target
 from sumformer.theorems.alberti_2023.arithmetic import Arithmetic
@@ -18,7 +19,7 @@ _SETS, _FEW = 256, 4
 
 def at_a_guess(epsilon: float | None) -> list[str]:
     """The guess in words; who tries it leaves them out, for what was found."""
-    return [NONE if epsilon is None else f"{GUESS}{epsilon:.2g} could be reached"]
+    return [NONE if epsilon is None else f"{GUESS}{shown_up(epsilon, 2)} could be reached"]
 
 
 def useful(epsilon: float, target: Target) -> float | None:

@@ -1,4 +1,7 @@
-"""{z ∈ E_ρ : Im z ≥ 0} × [−1, 1]^k in boxes lo ≤ · ≤ hi, whose first two columns are Re z and Im z."""
+"""{z ∈ E_ρ : Im z ≥ 0} × [−1, 1]^k in boxes lo ≤ · ≤ hi, whose first two columns are Re z and Im z.
+
+Or what differences of such z and t ∈ [−1, 1] fill: {z ∈ E_ρ + [−1, 1] : Im z ≥ 0} × [−2, 2]^k.
+"""
 
 from __future__ import annotations
 
@@ -15,9 +18,10 @@ _COLUMNS, _ROWS = 8, 4
 
 @dataclass(frozen=True)
 class HalfEllipse:
-    """E_ρ: half axes a = (ρ + 1/ρ)/2 and b = (ρ − 1/ρ)/2, both rounded up."""
+    """E_ρ: half axes a = (ρ + 1/ρ)/2 and b = (ρ − 1/ρ)/2, both rounded up; `spread`: 1 for differences, else 0."""
 
     rho: float
+    spread: float = 0.0
 
     @property
     def a(self) -> float:
@@ -28,21 +32,23 @@ class HalfEllipse:
         return (self.rho - 1 / self.rho) / 2 * (1 + 1e-15)
 
     def cover(self, others: int) -> tuple[FloatArray, FloatArray]:
-        """Rectangles over the upper half of the ellipse's bounding box; the `others` span [−1, 1]."""
-        re, im = np.linspace(-self.a, self.a, _COLUMNS + 1), np.linspace(0.0, self.b, _ROWS + 1)
+        """Rectangles over the upper half of the bounding box; the `others` span their real intervals."""
+        end = self.a + self.spread
+        re, im = np.linspace(-end, end, _COLUMNS + 1), np.linspace(0.0, self.b, _ROWS + 1)
         left, bottom = (g.ravel() for g in np.meshgrid(re[:-1], im[:-1], indexing="ij"))
         right, top = (g.ravel() for g in np.meshgrid(re[1:], im[1:], indexing="ij"))
-        ones = np.ones((left.size, others))
-        return np.column_stack([left, bottom, -ones]), np.column_stack([right, top, ones])
+        ends = np.full((left.size, others), 1.0 + self.spread)
+        return np.column_stack([left, bottom, -ends]), np.column_stack([right, top, ends])
 
     def meets(self, lo: FloatArray, hi: FloatArray) -> NDArray[np.bool_]:
-        """Which boxes have a point in the ellipse, with a little room."""
-        nearest = np.maximum(np.maximum(lo[:, 0], -hi[:, 0]), 0)
+        """Which boxes have a point in the set, with a little room."""
+        nearest = np.maximum(np.maximum(lo[:, 0], -hi[:, 0]) - self.spread, 0)
         return np.asarray((nearest / self.a) ** 2 + (lo[:, 1] / self.b) ** 2 <= 1 + 1e-9)
 
     def widths(self, lo: FloatArray, hi: FloatArray) -> FloatArray:
         """Of every side, as a share of that side in the cover."""
-        return np.asarray((hi - lo) / np.array([2 * self.a / _COLUMNS, self.b / _ROWS, *([2.0] * (lo.shape[1] - 2))]))
+        real = [2 * (1 + self.spread)] * (lo.shape[1] - 2)
+        return np.asarray((hi - lo) / np.array([2 * (self.a + self.spread) / _COLUMNS, self.b / _ROWS, *real]))
 
 
 def bisect(lo: FloatArray, hi: FloatArray, side: NDArray[np.intp]) -> tuple[FloatArray, FloatArray]:

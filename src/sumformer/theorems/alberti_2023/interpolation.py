@@ -24,17 +24,18 @@ from sumformer.errors import DomainError, RefusedError
 from sumformer.targets import Node, Slice, Token, substitute, to_source
 from sumformer.targets.domain import Box
 from sumformer.targets.evaluate import Environment, evaluate
+from sumformer.targets.tree import TokenName
 from sumformer.theorems.alberti_2023.components import coordinates
-from sumformer.theorems.alberti_2023.ellipse import ellipse_candidates, ellipse_maximum
+from sumformer.theorems.alberti_2023.remainder import Ellipse, Maxima, interpolation_remainder
 
 LADDER = {
-    1: (8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256),
-    2: (6, 8, 10, 12, 14, 16, 20, 24, 28, 32, 40),
-    3: (4, 6, 8, 10, 12),
+    1: (8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024, 1536, 2047),
+    2: (6, 8, 10, 12, 14, 16, 20, 24, 28, 32, 40, 48, 56, 64),
+    3: (4, 6, 8, 10, 12, 14),
 }
 CRUMBS = 6  # degrees above the cut whose dropped part is bounded on a grid when there are more than two variables
+CRUMB = 0.01  # of what is bounded, in two variables
 GRID_BUDGET = 20_000_000
-START = 2.0  # the ellipse tried first
 CELLS = {1: 64, 2: 10, 3: 5}
 
 
@@ -44,19 +45,6 @@ class DegreeBudgetError(RefusedError):
     def __init__(self, message: str, reasons: Sequence[str], excess: float) -> None:
         self.excess = excess
         super().__init__(message, reasons)
-
-
-@dataclass(frozen=True)
-class Ellipse:
-    """The ellipse that gives E_v, and the bound M of |K| in it."""
-
-    variable: int
-    rho: float
-    maximum: float
-
-    def remainder(self, degree: int) -> float:
-        """E_v = 4 M ρ^{−N}/(ρ−1)."""
-        return chebyshev.ellipse_remainder(self.maximum, self.rho, degree)
 
 
 @dataclass(frozen=True)
@@ -91,9 +79,7 @@ class Interpolant:
         """A quick, unproved guess of what cutting to `degree` drops; only to order trials."""
         if degree >= self.degree:
             return 0.0
-        rest = self._rest(self._cut(degree))
-        points = [np.cos(np.linspace(0, np.pi, 5 if rest.ndim > 2 else 41))] * rest.ndim
-        return float(np.abs(chebyshev.evaluate(rest, points)).max())
+        return _rough(self._rest(self._cut(degree)))
 
     def truncate(self, degree: int, dtype: str) -> Truncation:
         """Cut to `degree` in every coordinate and round to `dtype`."""
@@ -111,13 +97,20 @@ class Interpolant:
         return self._cache[key]
 
     def _sup_norm(self, rest: FloatArray, degree: int) -> float:
-        """sup |rest|; in many variables the high degrees, which hardly matter, are bounded by their mass alone."""
-        if rest.ndim <= 2 or degree + CRUMBS >= self.degree:
+        """sup |rest|; the high degrees, which hardly matter, are bounded by their mass alone."""
+        last = degree + CRUMBS if rest.ndim > 2 else self._last_that_matters(rest)
+        if last >= self.degree:
             return chebyshev.sup_norm_bound(rest, budget=GRID_BUDGET)
         crumbs = rest.copy()
-        low = tuple(slice(0, degree + CRUMBS + 1) for _ in rest.shape)
+        low = tuple(slice(0, last + 1) for _ in rest.shape)
         crumbs[low] = 0.0
         return chebyshev.sup_norm_bound(rest[low], budget=GRID_BUDGET) + sum_up(np.abs(crumbs))
+
+    def _last_that_matters(self, rest: FloatArray) -> int:
+        """The degree in any variable beyond which the mass is a CRUMB of what `rest` attains."""
+        highest = np.maximum.outer(np.arange(rest.shape[0]), np.arange(rest.shape[1]))
+        beyond = np.cumsum(np.bincount(highest.ravel(), weights=np.abs(rest).ravel())[::-1])[::-1]
+        return int(np.searchsorted(-beyond, -CRUMB * _rough(rest)))
 
     def _cut(self, degree: int) -> FloatArray:
         return self.coefficients[tuple(slice(0, degree + 1) for _ in self.coefficients.shape)]
@@ -128,13 +121,20 @@ class Interpolant:
         return rest
 
 
+def _rough(rest: FloatArray) -> float:
+    """|rest| on a coarse grid."""
+    count = 5 if rest.ndim > 2 else min(2 * rest.shape[0] + 1, 401)
+    points = [np.cos(np.linspace(0, np.pi, count))] * rest.ndim
+    return float(np.abs(chebyshev.evaluate(rest, points)).max())
+
+
 class KernelStudy:
     """What is known of one kernel on its own coordinates' box; equal kernels in other coordinates share it."""
 
     def __init__(self, kernel: Node, box: Box) -> None:
         self.kernel, self.box = kernel, box
         self.coords = tuple(range(box.d))
-        self.maxima = _Maxima(kernel, box, self.coords)
+        self.maxima = Maxima(kernel, box, self.coords)
         self.interpolants: dict[int, Interpolant] = {}
 
     @cached_property
@@ -150,7 +150,7 @@ class KernelStudy:
         ladder = LADDER[self.box.d]
         remainder = float("inf")
         for degree in ladder:
-            remainder, ellipses = _remainder(self.maxima, degree)
+            remainder, ellipses = interpolation_remainder(self.maxima, degree)
             if remainder <= tolerance:
                 if degree not in self.interpolants:
                     self.interpolants[degree] = self._interpolant(degree, remainder, ellipses)
@@ -197,66 +197,6 @@ class Studies:
         return self.known[key]
 
 
-class _Maxima:
-    """M_v(ρ), computed when asked for: all ellipses for the first variable, for the others the one that served it."""
-
-    def __init__(self, kernel: Node, box: Box, coords: tuple[int, ...]) -> None:
-        self.kernel, self.box, self.coords = kernel, box, coords
-        self.known: dict[tuple[int, float], float | None] = {}
-
-    def at(self, variable: int, rho: float) -> float | None:
-        key = (variable, rho)
-        if key not in self.known:
-            maximum = ellipse_maximum(self.kernel, self.box, self.coords, variable, rho)
-            self.known[key] = maximum if maximum is not None and maximum < 1e250 else None
-        return self.known[key]
-
-    def all(self, variable: int, degree: int) -> list[Ellipse]:
-        """Ellipses around the best one for this degree: from the middle of the list up while it pays, else down.
-
-        log(M ρ^{−N}) is convex in log ρ, so the search stops where the remainder starts to grow.
-        """
-        candidates = ellipse_candidates()
-        found: list[Ellipse] = []
-        for direction in (candidates[candidates.index(START) :], candidates[: candidates.index(START)][::-1]):
-            last = min((e.remainder(degree) for e in found), default=float("inf"))
-            for rho in direction:
-                maximum = self.at(variable, rho)
-                if maximum is None and direction[0] == START:
-                    break
-                if maximum is not None:
-                    found.append(Ellipse(variable, rho, maximum))
-                    if found[-1].remainder(degree) >= last:
-                        break
-                    last = found[-1].remainder(degree)
-            if len(found) > 1:
-                break
-        if not found:
-            where = f"coordinate {self.coords[variable % len(self.coords)]} of {'xy'[variable // len(self.coords)]}"
-            source = to_source(self.kernel)
-            reason = f"{source} could not be shown analytic and bounded near the box {self.box} in {where}"
-            raise DomainError(f"{reason}: a smaller box, or a kernel that is smoother or wider, would help", source)
-        return found
-
-    def best(self, variable: int, degree: int, like: Ellipse | None) -> Ellipse:
-        same = None if like is None else self.at(variable, like.rho)
-        if like is not None and same is not None and same <= 100 * like.maximum:
-            return Ellipse(variable, like.rho, same)
-        return min(self.all(variable, degree), key=lambda e: e.remainder(degree))
-
-
-def _remainder(maxima: _Maxima, degree: int) -> tuple[float, tuple[Ellipse, ...]]:
-    """R_N = Σ_v Λ^{v−1} E_v and the ellipses that give it."""
-    total, factor = 0.0, 1.0
-    chosen: list[Ellipse] = []
-    for variable in range(2 * len(maxima.coords)):
-        best = maxima.best(variable, degree, chosen[0] if chosen else None)
-        total += factor * best.remainder(degree)
-        factor *= chebyshev.lebesgue(degree)
-        chosen.append(best)
-    return total * INFLATE, tuple(chosen)
-
-
 def _at_nodes(kernel: Node, box: Box, coords: tuple[int, ...], degree: int) -> Interval:
     """K at the Chebyshev nodes, as intervals that hold the value at the exact nodes."""
     t = chebyshev.nodes(degree)
@@ -266,24 +206,27 @@ def _at_nodes(kernel: Node, box: Box, coords: tuple[int, ...], degree: int) -> I
 
 
 def _on_grid(kernel: Node, box: Box, coords: tuple[int, ...], axes: list[Interval]) -> Interval:
-    """K on the tensor grid of t-intervals `axes` (x-coordinates first), shape = the axes' lengths."""
+    """K on the tensor grid of t-intervals `axes` (x-coordinates first), shape = the axes' lengths.
+
+    A part of K that some axes do not matter to is evaluated once along them.
+    """
     k = len(coords)
     shape = tuple(axis.shape[0] for axis in axes)
+    known: dict[Node, Interval] = {}
     tokens = []
-    for side in range(2):
-        columns = []
-        for c in range(box.d):
-            centre = Interval.from_fraction(box.centre[c])
-            if c not in coords:
-                columns.append((centre + Interval.point(np.zeros(shape)))[..., None])
-                continue
-            axis = side * k + coords.index(c)
-            placed = [1] * (2 * k)
-            placed[axis] = shape[axis]
-            t = Interval(axes[axis].lo.reshape(placed), axes[axis].hi.reshape(placed)).broadcast_to(shape)
-            columns.append((centre + Interval.from_fraction(box.radius[c]) * t)[..., None])
-        tokens.append(concatenate(columns))
-    value = evaluate(kernel, IntervalOperations(), Environment(x=tokens[0], y=tokens[1]))
+    sides: tuple[TokenName, TokenName] = ("x", "y")
+    for side, name in enumerate(sides):
+        columns = [
+            Interval.from_fraction(centre) + Interval.point(np.zeros((1,) * (2 * k + 1))) for centre in box.centre
+        ]
+        for i, c in enumerate(coords):
+            axis = side * k + i
+            placed = (*(shape[axis] if a == axis else 1 for a in range(2 * k)), 1)
+            t = Interval(axes[axis].lo.reshape(placed), axes[axis].hi.reshape(placed))
+            columns[c] = Interval.from_fraction(box.centre[c]) + Interval.from_fraction(box.radius[c]) * t
+        known |= {Slice(Token(name, box.d), c, c + 1): column for c, column in enumerate(columns)}
+        tokens.append(concatenate(columns) if box.d == 1 else None)
+    value = evaluate(kernel, IntervalOperations(), Environment(x=tokens[0], y=tokens[1]), known)
     if not bool(np.all(value.defined)):
         raise DomainError(f"{to_source(kernel)} is not defined on the whole box {box}", to_source(kernel))
-    return value[..., 0]
+    return value.broadcast_to((*shape, 1))[..., 0]

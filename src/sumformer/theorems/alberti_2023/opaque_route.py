@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import ceil, prod
 
-from sumformer.algebra.rounding import fraction_bounds
+from sumformer.algebra.rounding import fraction_bounds, shown_up
 from sumformer.certificates.certificate import OF_A_SUMFORMER, ErrorTerm
 from sumformer.errors import RefusedError
 from sumformer.nn.codes import check_code, smallest_code
@@ -31,7 +31,9 @@ def opaque_route(f: OpaqueTarget, epsilon: float, arithmetic: Arithmetic, code: 
         reachable = f.lipschitz * max(half) / most / ACCEPT * (1 + 1e-9)
         reason = f"it would take {max(cells)} cells along one side, and the budget is {most}"
         raise RefusedError(
-            f"route grid cannot reach ε = {epsilon:g}", [reason, f"reachable here: ε = {reachable:.3g}"], reachable
+            f"route grid cannot reach ε = {epsilon:g}",
+            [reason, f"reachable here: ε = {shown_up(reachable)}"],
+            reachable,
         )
     count = (prod(cells), f.tokens.maximum, f.tokens.exact)
     code = smallest_code(*count) if code is None else check_code(code, *count)

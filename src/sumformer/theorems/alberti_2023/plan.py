@@ -112,18 +112,24 @@ def make_plan(
 
 
 def _least_truncation(interpolant: Interpolant, allowance: float, dtype: str) -> Truncation:
+    """The lowest degree that is shown to be enough, as long as what is dropped decreases with the degree."""
+
+    def enough(degree: int) -> bool:
+        return interpolant.truncate(degree, dtype).dropped + interpolant.remainder <= allowance
+
     low, high = 0, interpolant.degree
-    whole = interpolant.truncate(high, dtype)
-    if whole.dropped + interpolant.remainder > allowance:  # what is not known of the coefficients is too much already
-        return whole
-    while low < high:  # the guess decreases with the degree, so bisection finds where to start proving
+    if not enough(high):  # what is not known of the coefficients is too much already
+        return interpolant.truncate(high, dtype)
+    while low < high:  # by guesses, which are cheap and too small
         middle = (low + high) // 2
         low, high = (low, middle) if interpolant.estimate(middle) <= allowance else (middle + 1, high)
-    for degree in range(low, interpolant.degree + 1):
-        truncation = interpolant.truncate(degree, dtype)
-        if truncation.dropped + interpolant.remainder <= allowance:
-            return truncation
-    return whole
+    step, high = 1, low
+    while not enough(high):  # by proofs: from the guess upward in steps that double, then between the last two
+        low, high, step = high + 1, min(high + step, interpolant.degree), 2 * step
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if enough(middle) else (middle + 1, high)
+    return interpolant.truncate(high, dtype)
 
 
 def _product(kernels: tuple[Node, ...], plans: Mapping[Node, KernelPlan], d: int, allowance: float) -> ProductPlan:

@@ -14,7 +14,7 @@ from sumformer.algebra import chebyshev
 from sumformer.algebra.tracked import INFLATE
 from sumformer.errors import DomainError
 from sumformer.targets.target import Target
-from sumformer.theorems.alberti_2023.interpolation import Ellipse
+from sumformer.theorems.alberti_2023.remainder import Ellipse
 from sumformer.theorems.alberti_2023.token_ellipse import Variable, token_ellipse_maximum
 
 RHOS = (

@@ -14,9 +14,9 @@ from fractions import Fraction
 from math import inf, nextafter
 from typing import Any
 
-import numpy as np
 import torch
 
+from sumformer.algebra.rounding import shown_up
 from sumformer.certificates.certificate import OF_A_DEEP_NETWORK, ErrorTerm
 from sumformer.errors import InputError, RefusedError
 from sumformer.nn.deep_transformer import DeepTransformer
@@ -56,14 +56,14 @@ def certified(
         built = _built(plan, f, epsilon, p, choice, architecture, fused)
         if built.total <= epsilon:
             return built
-    reachable = f"reachable here: ε = {built.total:.3g}"
+    reachable = f"reachable here: ε = {shown_up(built.total)}"
     raise RefusedError(f"ε = {epsilon:g}: the values are rounded too coarsely", [reachable], built.total)
 
 
 def zero_bound(f: Target, n: int, p: float) -> float:
     """d_p(f, 0), from above: from there on the zero network suffices."""
     found = integrals(piecewise_constant(f, n, 1), p, _zero_parts(f, n), equal_cells=True)
-    return root(volume(f, n), found.whole, p) * (1 + 1e-6)
+    return nextafter(root(volume(f, n), found.whole, p) * (1 + 1e-6), inf)
 
 
 def _zero_parts(f: Target, n: int) -> int:
@@ -168,8 +168,8 @@ def _zero(plan: Plan, f: Target, whole: float, p: float, architecture: str) -> B
     return Built(
         network=network,
         route=f"{plan.theorem}, zero network",
-        why=f"ε is at least d_p(f, 0) ≤ {whole:.4g}: the zero network suffices",
-        terms=(ErrorTerm("the target itself", "enclosed", float(np.nextafter(whole, inf))),),
+        why=f"ε is at least d_p(f, 0) ≤ {shown_up(whole, 4)}: the zero network suffices",
+        terms=(ErrorTerm("the target itself", "enclosed", whole),),
         latent_dimension=width,
         constants={
             "theorem": plan.theorem,

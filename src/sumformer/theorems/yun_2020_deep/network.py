@@ -158,7 +158,7 @@ def obstacles(largest: Magnitude, layers: int, bits: float = 0.0, scores: float 
         )
     if 64 * largest.overall >= EXACT or 16 * (layers + 8) * largest.inside >= EXACT:
         reach = f"values reach {as_float(largest.overall):.2g} δ over {layers} layers"
-        reasons.append(f"{reach}, which float64 does not represent; exact arithmetic does")
+        reasons.append(f"{reach}, which float64 does not represent")
     if bits > MOST_BITS:
         reasons.append(f"on ramps, values of up to 2^{bits:.0f} δ cannot be excluded; float64 ends at 2^1024")
     if scores > MOST_SCORE_BITS:

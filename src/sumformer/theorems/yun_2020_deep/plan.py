@@ -61,7 +61,11 @@ class Plan:
         if reasons:
             return reasons + obstacles(self.magnitude(grid), LOOK_UPS)
         shifts = self.contextual(grid, grid.d)
-        return obstacles(self.magnitude(grid), value_count(grid), growth_bits(grid, shifts), score_bits(grid, shifts))
+        bits = growth_bits(grid, shifts), score_bits(grid, shifts)
+        reasons = obstacles(self.magnitude(grid), value_count(grid), *bits)
+        call = "exact_transformer(f, ε)" if self.pattern is None else "exact_transformer(f, ε, pattern=…)"
+        exact = f"1/δ = {grid.q} is built in exact arithmetic: sumformer.theorems.exact_transformer.{call}"
+        return [*reasons, exact] if reasons else []
 
     def reject(self, contextual: ShiftLayers, grid: Grid) -> TokenLayers | None:
         """Inputs without values of their own go to 0; with places every input has them."""

@@ -12,6 +12,7 @@ from math import inf, isfinite
 
 import numpy as np
 
+from sumformer.algebra.rounding import shown_up
 from sumformer.errors import RefusedError
 from sumformer.targets.target import Target
 from sumformer.theorems.integral_norm import powers, root
@@ -134,12 +135,12 @@ def _largest(grid_of: Callable[[int], Grid], obstacles: Callable[[Grid], list[st
 
 def _refusal(epsilon: float, failed: Choice | None, reasons: list[str], grid: Grid, zero: float) -> RefusedError:
     if failed is None:
-        nearest = f"the zero network reaches ε = {zero:.3g}"
+        nearest = f"the zero network reaches ε = {shown_up(zero)}"
         message = f"already 1/δ = {grid.q} is too much for n = {grid.n}, d = {grid.d}"
         return RefusedError(message, [*reasons, nearest], zero)
     reachable = failed.bound * SLACK / (1 - SHARE) * (1 + 1e-9)
-    largest = f"the largest that fits is 1/δ = {failed.grid.q}, which reaches ε = {reachable:.3g}"
+    largest = f"the largest that fits is 1/δ = {failed.grid.q}, which reaches ε = {shown_up(reachable)}"
     if zero < reachable:
-        largest += f"; the zero network reaches {zero:.3g}"
+        largest += f"; the zero network reaches {shown_up(zero)}"
     message = f"ε = {epsilon:g} needs more cells than 1/δ = {failed.grid.q}"
     return RefusedError(message, [*reasons, largest], min(reachable, zero))

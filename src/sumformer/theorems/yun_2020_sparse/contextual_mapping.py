@@ -19,7 +19,8 @@ def assumption(pattern: Pattern, n: int) -> AssumptionReport:
     """γ and s, or a refusal that names the clause of Assumption 1 that fails."""
     report = pattern.assumption(n)
     if not report.holds:
-        raise RefusedError(f"{pattern} does not meet Assumption 1 for n = {n}", report.reasons)
+        fails = "does not meet" if report.violated else "was not shown to meet"
+        raise RefusedError(f"{pattern} {fails} Assumption 1 for n = {n}", report.reasons)
     return report
 
 

@@ -1,6 +1,7 @@
 """S Theorem 1: for f continuous, ε > 0 and a pattern that meets Assumption 1 there is a sparse g with d_p(f, g) ≤ ε.
 
 Attention is along the O(n) connections of the pattern, softmax as ρ (Assumption 2); γ and the reach s are found.
+There are positions, so that nothing is said of g where a token lies outside the box, and it is not 0 there.
 """
 
 from __future__ import annotations
@@ -40,7 +41,9 @@ def sparse_transformer(
     """The sparse Transformer for f on exactly n ≥ 2 tokens along `pattern` (by default a window of 1)."""
     n = exact_tokens(f, "sparse-transformer", arithmetic, route)
     if pattern is not None and not isinstance(pattern, Pattern):
-        raise InputError(f"construct: expected pattern to be a sumformer.nn.patterns.Pattern, got {pattern!r}")
+        raise InputError(
+            f"construct: expected a pattern, as strided:2 or sumformer.nn.patterns.Strided(2), got {pattern!r}"
+        )
     plan = sparse_plan(Window(1) if pattern is None else pattern, n, f.input_box.d)
     return certified(plan, f, epsilon, p, "sparse-transformer", fused, progress)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import ceil
 
-from sumformer.algebra.rounding import gamma
+from sumformer.algebra.rounding import gamma, shown_up
 from sumformer.errors import RefusedError
 from sumformer.targets.lipschitz import LipschitzBound
 from sumformer.targets.target import Target
@@ -37,7 +37,7 @@ def cells_per_axis(
         [
             f"{reason} (own cell × multiset of the others); {most} along each side fit into {limit} entries",
             f"the modulus of all tokens over half the box is {modulus.value:.4g}",
-            f"reachable here: ε = {reachable:.3g}",
+            f"reachable here: ε = {shown_up(reachable)}",
         ],
         reachable,
     )

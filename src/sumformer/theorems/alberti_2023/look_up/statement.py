@@ -12,7 +12,7 @@ from fractions import Fraction
 from math import inf, nextafter
 from typing import Any
 
-from sumformer.algebra.rounding import FloatArray, fraction_bounds
+from sumformer.algebra.rounding import FloatArray, fraction_bounds, shown_up
 from sumformer.certificates.certificate import OF_A_COMPILED_NETWORK, ErrorTerm
 from sumformer.errors import InputError, RefusedError
 from sumformer.nn.look_up_transformer import ACTIVATIONS
@@ -34,7 +34,10 @@ LEAST = 1e-300  # enclosures of 0 have a width
 def look_up_asked(route: str | None, activation: str | None, p: float | None) -> bool:
     """Route grid; what belongs to it alone is refused elsewhere."""
     if route != "grid" and (activation is not None or p is not None):
-        raise InputError(f"construct: activation and p are options of route='grid' here, got route {route!r}")
+        what, more = ("activation", "route='grid' (--route grid)")
+        if p is not None:
+            what, more = "p", "route='grid' and activation='relu' (--route grid --activation relu)"
+        raise InputError(f"construct: {what} is an option of look-up tables here; give {more} too")
     return route == "grid"
 
 
@@ -106,7 +109,9 @@ def _refuse_beyond(epsilon: float, terms: list[ErrorTerm], off: float, p: float 
     rest = total - terms[0].bound
     least = 2 * rest / (1 - ACCEPT)
     reason = "rounding and the thinnest ramps take" if p is not None else "rounding takes"
-    raise RefusedError(f"ε = {epsilon:g}: {reason} {rest:.2g} of it", [f"reachable here: ε ≈ {least:.2g}"], least)
+    raise RefusedError(
+        f"ε = {epsilon:g}: {reason} {rest:.2g} of it", [f"reachable here: ε ≈ {shown_up(least, 2)}"], least
+    )
 
 
 def _check(f: Target, arithmetic: Arithmetic, architecture: str, activation: str | None, p: float | None) -> str:
@@ -114,7 +119,7 @@ def _check(f: Target, arithmetic: Arithmetic, architecture: str, activation: str
     if activation not in ACTIVATIONS:
         raise InputError(f"{architecture}: expected activation in {ACTIVATIONS}, got {activation!r}")
     if p is not None and activation == "step":
-        raise InputError(f"{architecture}: steps meet the sup norm; p is for activation='relu'")
+        raise InputError(f"{architecture}: steps meet the sup norm; p is for activation='relu' (--activation relu)")
     if p is not None and not 1 <= p < inf:
         raise InputError(f"construct: expected 1 ≤ p < ∞ for d_p, got {p}")
     reasons = []
