@@ -23,6 +23,7 @@ def test_a_transformer_is_built_saved_and_explained(tmp_path):
     assert built.exit_code == 0, built.output
     found = json.loads(built.stdout)
     assert found["attention_layers"] == 1
+    assert found["parameters"] == found["size"]["nonzero"] < found["size"]["dense"]
     assert found["observed_error"] <= found["certified_error"] <= 1e-2
     explained = run("explain", tmp_path, "--input", "0.1; 0.5; 0.9", "--picture", tmp_path / "stream.png", "--json")
     assert explained.exit_code == 0, explained.output
@@ -42,6 +43,19 @@ def test_all_four_in_one_table():
     assert [row["architecture"] for row in rows] == ["sumformer", "transformer", "linformer", "performer"]
     assert all(row["observed_error"] <= row["certified_error"] <= 1e-1 for row in rows)
     assert [row["attention_layers"] for row in rows] == [0, 1, 1, 1]
+
+
+def test_one_and_all_count_alike(tmp_path):
+    """Text, JSON and report of one network say what the table of four says of it."""
+    asked = ("construct", SOURCE, "-e", 1e-1, "-n", 3)
+    row = json.loads(run(*asked, "--as", "all", "--json").stdout)["rows"][1]
+    size = json.loads(run(*asked, "--as", "transformer", "--json").stdout)["size"]
+    assert {key: row[key] for key in size} == size
+    shown = " ".join(run(*asked, "--as", "transformer", "-o", tmp_path).stdout.split())
+    words = f"{size['feed_forward_layers']} blocks of width {size['width']}, {size['nonzero']} weights ≠ 0"
+    assert words in shown
+    assert words in (tmp_path / "report.html").read_text()
+    assert json.loads(run(*asked, "--json").stdout)["size"] is None
 
 
 def test_all_take_the_dtype_and_a_linformer_its_k():

@@ -20,7 +20,7 @@ from sumformer.errors import CertificateError
 from sumformer.nn.deep_transformer import DeepTransformer
 from sumformer.theorems.construction import Construction
 from sumformer.theorems.construction import construct as build
-from sumformer.theorems.counted_sizes import attention_layers
+from sumformer.theorems.counted_sizes import attention_layers, compiled_size, parameters, size_in_words
 from sumformer.theorems.saved_folder import REPORT_FILE, check_folder
 from sumformer.theorems.verification import examine
 
@@ -143,7 +143,8 @@ def summary(
         "norm": certificate.norm,
         "latent_dimension": certificate.latent_dimension,
         "proof_latent_dimension": construction.proof_latent_dimension,
-        "parameters": sum(p.numel() for p in construction.network.parameters()),
+        "parameters": parameters(construction),
+        "size": compiled_size(construction),
         "attention_layers": attention_layers(construction),
         "layers": certificate.constants.get("layers", []),
         "read_out_layers": certificate.constants.get("read_out_layers"),
@@ -167,8 +168,7 @@ def show(
     console.print(f"route {c.route}: {c.why}")
     for passed in construction.passed_over:
         console.print(f"not taken: {passed}", markup=False)
-    parameters = sum(p.numel() for p in construction.network.parameters())
-    console.print(f"{_width(construction)}, {parameters} parameters, {c.arithmetic}")
+    console.print(f"{_width(construction)}, {size_in_words(construction)}, {c.arithmetic}")
     table = Table("error budget", "kind", "bound")
     for term in c.terms:
         table.add_row(term.name, term.kind, shown(term.bound))

@@ -81,12 +81,13 @@ def show(found: Explanation, everything: bool) -> None:
     lines = found.values if everything else found.values[:SHOWN]
     values = Table(title="first token", box=SIMPLE, pad_edge=False, collapse_padding=True)
     values.add_column("value", overflow="fold", max_width=NAMED)
-    for head in ("at", "in" if found.stream is None else "block", "computed", "ideal", "off by", "allowed"):
+    for head in ("at", "in" if found.stream is None else "after block", "computed", "ideal", "off by", "allowed"):
         values.add_column(head, no_wrap=True)
     for v in lines:
         numbers = (f"{v.computed:.6g}", f"{v.ideal:.6g}", f"{abs(v.computed - v.ideal):.2g}")
         place = "–" if v.coordinate is None else str(v.coordinate)
-        values.add_row(escape(v.name), place, str(v.block), *numbers, _allowed(v.allowed))
+        block = f"in {v.block}" if v.op == "mean" and found.stream is not None else str(v.block)
+        values.add_row(escape(v.name), place, block, *numbers, _allowed(v.allowed))
     console.print(values)
     for v in lines:
         if v.formula:

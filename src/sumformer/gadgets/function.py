@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from re import sub
 
 import numpy as np
 
@@ -21,7 +20,7 @@ from sumformer.errors import DomainError, RefusedError
 from sumformer.gadgets.piecewise_linear import PiecewiseLinear, through
 from sumformer.gadgets.reading import Reading, require_range
 from sumformer.gadgets.units import Gadget, units_of
-from sumformer.targets import Environment, Node, evaluate, to_source
+from sumformer.targets import Environment, Node, Token, evaluate, to_source
 
 MAX_KNOTS = 400_000
 CELLS = 64
@@ -81,11 +80,12 @@ def require_values(g: Node, found: Jet, lo: float, hi: float) -> None:
         raise left_domain(g, lo, hi)
 
 
-def left_domain(g: Node, lo: float, hi: float) -> DomainError:
-    """g as a function of its argument x."""
-    source = to_source(g)
-    text = f"{source} may leave its domain: x, with what it is off by, lies in [{lo:.4g}, {hi:.4g}]"
-    softened = sub(r"\bx\b", "0.01 + …", source)
+def left_domain(g: Node, lo: float, hi: float, argument: str = "x") -> DomainError:
+    """g as a function of its argument x, which is `argument` to whoever wrote it."""
+    x = Token("x", 1)
+    source = to_source(g, {x: argument})
+    text = f"{source} may leave its domain: {argument}, with what it is off by, lies in [{lo:.4g}, {hi:.4g}]"
+    softened = to_source(g, {x: "0.01 + …"})
     return DomainError(f"{text}; keep it away from 0, as in {softened}" if lo <= 0 <= hi else text)
 
 

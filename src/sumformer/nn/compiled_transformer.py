@@ -2,7 +2,7 @@
 
 The network of A 4.3, 4.4, 4.5, compiled from a Sumformer S. FC has one hidden layer (`SparseFeedForward`); the one
 attention has W_Q = W_K = 0, so that every token gets the mean (or the sum) of the values. `ideal` is S itself: saved
-beside the network, not used by forward.
+beside the network, not used by forward, and so among its buffers, not its parameters.
 
 The ledger (`ledger` in config.json, plain data) says what each weight is for. A *functional* {"of": [names],
 "weights": [w…], "offset": b} is the number t = Σ w_i v_i + b; numbers are written so that they read back exactly.
@@ -34,6 +34,7 @@ ledger["gadgets"]              every hidden unit of every block belongs to exact
   identity   one unit (none: a constant): what no gadget writes of a sum, t of those terms
   clear      one unit: takes a value off its coordinate in the block `until`, for the next value there
   function   one stage, one entry: g(t) for each value, |error| ≤ δ on its range
+  root       the same of one value √max(t, 0), whose argument may reach 0: an error e of it counts √e
   square     L stages of one entry, P = (t − lo)/(hi − lo) ∈ [0, 1] in the first; the saw network of `gadgets/saw.py`
              with M units: chords of P² to the value, the M-saw to a workspace coordinate, which later stages read,
              overwrite, and the last one clears, by one unit more, for what lies above −2^{−6}
@@ -88,7 +89,7 @@ class CompiledTransformer(SummarisingModule):
         self.read_in, self.blocks, self.read_out = read_in, nn.ModuleList(blocks), read_out
         if arithmetic != "float64":
             raise InputError(f"CompiledTransformer: expected arithmetic float64, got {arithmetic!r}")
-        self.ideal, self.ledger, self.arithmetic = ideal, ledger, arithmetic
+        self.ideal, self.ledger, self.arithmetic = _kept(ideal), ledger, arithmetic
         self.inside = self.outside = torch.float64
 
     @property
@@ -196,6 +197,15 @@ class CompiledTransformer(SummarisingModule):
     def extra_repr(self) -> str:
         shape = f"ℝ^{{n×{self.read_in.in_features}}} → ℝ^{{n×{self.read_out.out_features}}}"
         return f"{shape}, {len(self.blocks)} blocks of width {self.width_of_stream}, d' = {self.latent_dimension}"
+
+
+def _kept(ideal: PretrainedModule) -> PretrainedModule:
+    """S with buffers for parameters: no gradient reaches it, so none should be waited for; names stay as they are."""
+    for module in ideal.modules():
+        for name, parameter in list(module.named_parameters(recurse=False)):
+            delattr(module, name)
+            module.register_buffer(name, parameter.detach())
+    return ideal
 
 
 def zero_softmax(width: int) -> SoftmaxAttention:

@@ -33,6 +33,7 @@ class Built:
     assumptions: tuple[str, ...] = OF_A_SUMFORMER
     architecture: str = "sumformer"
     norm: str = "sup"
+    passed_over: tuple[str, ...] = ()  # what was tried first, and why it was not taken
     target: Target | None = None  # what the terms speak of, where it is written otherwise than what was asked for
 
     @property

@@ -234,6 +234,7 @@ def construct(
         raise RefusedError("a function without a formula can only become a sumformer, by route grid")
     else:
         built = theorem(architecture, options)(f, epsilon, arithmetic, route=route, **options)
+        passed_over = built.passed_over
     if not built.total <= epsilon:
         raise RefusedError(f"ε = {epsilon:g} is not reached: {shown_up(built.total)} is proved", reachable=built.total)
     if f.positioned and not built.constants.get("positions"):

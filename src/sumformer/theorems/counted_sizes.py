@@ -15,6 +15,26 @@ from sumformer.theorems.construction import Construction
 _COUNTED = ("attention_layers", "feed_forward_layers", "width", "nonzero", "dense", "largest_weight")
 
 
+def compiled_size(made: Construction) -> dict[str, Any] | None:
+    """Of a network of blocks, its ideal Sumformer not counted; None of others, whose parameters say it all."""
+    return counted_sizes(made) if isinstance(_inner(made), CompiledTransformer | LookUpTransformer) else None
+
+
+def parameters(made: Construction) -> int:
+    """Those that are not 0 of a network of blocks, which stores no others; all of any other network."""
+    size = compiled_size(made)
+    return sum(p.numel() for p in made.network.parameters()) if size is None else int(size["nonzero"])
+
+
+def size_in_words(made: Construction) -> str:
+    size = compiled_size(made)
+    if size is None:
+        return f"{parameters(made)} parameters"
+    blocks = f"{size['feed_forward_layers']} block{'s' * (size['feed_forward_layers'] != 1)} of width {size['width']}"
+    weights = f"{size['nonzero']} weights ≠ 0 ({size['dense']} stored densely)"
+    return f"{blocks}, {weights}, the largest {size['largest_weight']:.3g}"
+
+
 def attention_layers(made: Construction) -> int | None:
     """How many are not 0; None where that is not counted."""
     network = _inner(made)

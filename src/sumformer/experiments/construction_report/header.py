@@ -10,6 +10,7 @@ from sumformer.experiments.report.markup import code, definitions, paragraph
 from sumformer.experiments.report.numbers import count, duration, nearest, rounded_up
 from sumformer.targets.domain import Box, Tokens
 from sumformer.theorems.construction import Construction
+from sumformer.theorems.counted_sizes import compiled_size, parameters, size_in_words
 
 ARITHMETIC = {
     "float64": "float64",
@@ -47,16 +48,16 @@ def statement(construction: Construction) -> str:
 def _facts(construction: Construction) -> list[tuple[str, str]]:
     from sumformer import __version__
 
-    certificate, target, network = construction.certificate, construction.target, construction.network
+    certificate, target = construction.certificate, construction.target
     proof, box = construction.proof_latent_dimension, target.input_box
     beside = (
         "the proof's C(n+d, d) − 1 grows with n" if proof is None else f"the proof's C(n+d, d) − 1 = {_large(proof)}"
     )
-    parameters = sum(p.numel() for p in network.parameters())
     facts = [
         ("Route", f"<strong>{escape(certificate.route)}</strong>: {escape(certificate.why)}"),
         ("Latent dimension", f"d' = <strong>{count(certificate.latent_dimension)}</strong> ({escape(beside)})"),
-        ("Parameters", count(parameters)),
+        ("Parameters", count(parameters(construction))),
+        *([] if compiled_size(construction) is None else [("Size", escape(size_in_words(construction)))]),
         ("Arithmetic", escape(ARITHMETIC.get(certificate.arithmetic, certificate.arithmetic))),
         ("Tokens", f"each in {_box(box, power='')}, d = {box.d}; {escape(_count_range(target.tokens))}"),
         ("Output", f"{target.width} per token"),

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from sumformer.experiments.explain.attention_matrix import attention_matrix, stream
 from sumformer.experiments.explain.explanation import BlockLine, Explanation, ValueLine
-from sumformer.experiments.explain.formula import affine, formula
+from sumformer.experiments.explain.formula import affine, formulas
 from sumformer.experiments.explain.ideal_values import functional, ideal_values
 from sumformer.nn.compiled_transformer import CompiledTransformer
 from sumformer.theorems.construction import Construction
@@ -22,8 +22,9 @@ def explain_compiled(made: Construction, network: CompiledTransformer, X: Tensor
     ideal = ideal_values(network.ledger, tokens)
     before = states[network.attention_block]
     seen = before + network.attention(before[None])[0]
+    meaning = formulas(network.ledger)
     lines = [
-        _value(v, formula(v, network.ledger), ideal, seen if v["op"] == "mean" else states[v["from"]])
+        _value(v, meaning[v["name"]], ideal, seen if v["op"] == "mean" else states[v["from"]])
         for v in network.ledger["values"]
         if v["at"] >= 0
     ]
@@ -47,14 +48,22 @@ def explain_compiled(made: Construction, network: CompiledTransformer, X: Tensor
 def _value(value: dict[str, Any], meaning: str, ideal: dict[str, Tensor], state: Tensor) -> ValueLine:
     name, at = value["name"], value["at"]
     computed, wanted = float(state[0, at]), float(ideal[name][0])
-    return ValueLine(name, value["op"], at, value["from"], computed, wanted, value["error"], meaning)
+    return ValueLine(name, value["op"], at, _completed(value), computed, wanted, value["error"], meaning)
+
+
+def _completed(value: dict[str, Any]) -> int | str:
+    """The block after which the stream holds it; a mean stands in X + Att(X) of its block."""
+    if value["op"] == "mean":
+        return int(value["from"])
+    return int(value["from"]) - 1 if value["from"] else "read-in"
 
 
 def _block(network: CompiledTransformer, k: int) -> BlockLine:
     kinds: Counter[str] = Counter()
     for gadget in network.ledger["gadgets"]:
         kinds[gadget["kind"]] += any(entry["block"] == k for stage in gadget["stages"] for entry in stage)
-    complete = [(v["name"], v["at"]) for v in network.ledger["values"] if v["from"] == k + 1 and v["at"] >= 0]
+    values = [v for v in network.ledger["values"] if v["at"] >= 0 and v["op"] != "mean"]
+    complete = [(v["name"], v["at"]) for v in values if _completed(v) == k]
     hidden = int(network.blocks[k].feed_forward.d_hidden)  # type: ignore[union-attr, arg-type]
     counted = {kind: count for kind, count in kinds.items() if count}
     return BlockLine(k, hidden, counted, tuple(complete), k == network.attention_block)

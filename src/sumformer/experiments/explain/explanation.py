@@ -24,8 +24,8 @@ class BlockLine:
 class ValueLine:
     """One value at the first token: what the network holds, what it should be, how far it may be off.
 
-    `coordinate` is that of the stream before `block`, or of Σ. `allowed` None: only the output carries a bound.
-    `formula` says what it is in the names of other values, where the ledger does.
+    `coordinate` is that of the stream after `block`, or of Σ; a mean stands in X + Att(X) of `block` alone. `allowed`
+    None: only the output carries a bound. `formula` says what it is in the names of other values, if the ledger does.
     """
 
     name: str

@@ -81,13 +81,13 @@ def _values(network: LookUpTransformer, ideal: Ideal, states: list[Tensor], per:
     own, anyone = (inf if off else 0.0 for off in (ideal.ramp[0], sum(ideal.ramp)))
     near = max(anyone, NEAR / n)
     found = [
-        ("cell", "look-up", at["cell"], per, states[0], ideal.cell[0], ideal.ramp[0]),
-        ("code", "look-up", at["code"], 2 * per, states[1], ideal.code[0], own),
+        ("cell", "look-up", at["cell"], per - 1, states[0], ideal.cell[0], ideal.ramp[0]),
+        ("code", "look-up", at["code"], 2 * per - 1, states[1], ideal.code[0], own),
         ("mean of code", "mean", at["mean"], 2 * per, states[2], sum(ideal.code) / n, near),
     ]
     for w, coordinate in enumerate(at["out"]):
         found.append(
-            (f"out {w + 1}", "look-up", coordinate, 3 * per, states[3], float(ideal.out[0, w]), anyone),
+            (f"out {w + 1}", "look-up", coordinate, 3 * per - 1, states[3], float(ideal.out[0, w]), anyone),
         )
     return [
         ValueLine(name, op, place, block, float(state[0, place]), float(wanted), allowed)

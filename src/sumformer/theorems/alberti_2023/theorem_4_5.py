@@ -6,6 +6,8 @@ the head returns the sum, and W_V carries 1/n; with it (`normalised`) λ cancels
 
 from __future__ import annotations
 
+from functools import partial
+
 import torch
 
 from sumformer.errors import RefusedError
@@ -16,7 +18,7 @@ from sumformer.targets.target import Target
 from sumformer.theorems.alberti_2023.arithmetic import Arithmetic
 from sumformer.theorems.alberti_2023.compile.mean_head import Head, MeanHead, select
 from sumformer.theorems.alberti_2023.compile.statement import statement
-from sumformer.theorems.alberti_2023.look_up.statement import look_up_asked, look_up_statement
+from sumformer.theorems.alberti_2023.look_up.statement import look_up_asked, look_up_last, look_up_statement
 from sumformer.theorems.built import Built
 
 
@@ -65,4 +67,5 @@ def performer(
     head = MeanHead("performer", make, n + 4 * k + 20, tokens)
     if look_up_asked(route, activation, p):
         return look_up_statement(f, epsilon, arithmetic, head, activation, p)
-    return statement(f, epsilon, arithmetic, route, prefer, head)
+    last = partial(look_up_last, f, epsilon, arithmetic, head)
+    return statement(f, epsilon, arithmetic, route, prefer, head, last)

@@ -19,7 +19,7 @@ from sumformer.targets.parser import parse
 
 Tensors = Mapping[str, NDArray[Any]]
 OPS = ("input", "mean", "function", "product", "sum")
-KINDS = ("identity", "clear", "function", "square", "product")
+KINDS = ("identity", "clear", "function", "root", "square", "product")
 MAX_BLOCKS = 4096
 MAX_WIDTH = 2**20
 MAX_UNITS = 2**24

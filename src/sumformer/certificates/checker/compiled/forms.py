@@ -2,8 +2,9 @@
 
 Rules beyond those of polynomials: e^P e^Q = e^{P+Q}, e^{log A − log B} = A/B, (k D + R)/D = k + R/D,
 max(a, b) = b + (a − b)⁺, t⁺ = t + (−t)⁺. A function value is an atom; one whose argument is near that of a known atom
-is taken for it, and errs by slope × distance. An error that is not 0 is at least FLOOR, and numbers that errors are
-multiplied by lie between FLOOR and 1/FLOOR: so no product of them is lost to underflow, or divided by an overflow.
+is taken for it, and errs by slope × distance. The atom of a root is √max(A, 0), for any sum A of monomials. An error
+that is not 0 is at least FLOOR, and numbers that errors are multiplied by lie between FLOOR and 1/FLOOR: so no product
+of them is lost to underflow, or divided by an overflow.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import numpy as np
 from flint import fmpq
 
 from sumformer.certificates.checker.compiled.atoms import UP, Atom, Atoms, Terms, add, lead, rational, scale
+from sumformer.certificates.checker.compiled.root_modulus import root_moves
 from sumformer.certificates.checker.interval import Interval, IntervalOperations
 from sumformer.certificates.checker.verification import Unproved
 
@@ -189,6 +191,8 @@ class Forms:
     # ---- functions
 
     def norm(self, values: list[Element]) -> Element:
+        if len(values) == 1:
+            return self.function("abs", values[0])
         return self.function("sqrt", self.total([self.power(v, 2) for v in values]))
 
     def extremum(self, op: str, a: Element, b: Element) -> Element:
@@ -217,14 +221,27 @@ class Forms:
         if fn == "abs":
             both = self.add(self.positive(v), self.positive(self.neg(v)))
             return self._within(both, INTERVALS.function("abs", v.range))
+        if fn == "sqrt":
+            return self.root(v)
         range = INTERVALS.function(fn, v.range)
         if v.terms.keys() <= {self.atoms.one} and not v.error:
             return self._number(fn, v.terms.get(self.atoms.one, ZERO))
         if fn == "exp":
             return self._exponential(v, range)
+        return self._of_atom(fn, v, range)
+
+    def root(self, v: Element) -> Element:
+        """√max(v, 0), which is what a Sumformer takes too."""
+        above = INTERVALS.extremum("max", v.range, INTERVALS.const(Fraction(0)))
+        if v.terms.keys() <= {self.atoms.one} and not v.error:
+            return self._number("sqrt", max(v.terms.get(self.atoms.one, ZERO), ZERO))
+        return self._of_atom("sqrt", v, INTERVALS.function("sqrt", above))
+
+    def _of_atom(self, fn: str, v: Element, range: Interval) -> Element:
         near = self.atoms.nearest(fn, v.terms)
         pad = v.error + (near[1] if near else 0.0)
-        error = max(slope(fn, v.range, pad) * pad, FLOOR) if pad else 0.0
+        moved = float(root_moves(float(v.range.lo), pad)) if fn == "sqrt" else slope(fn, v.range, pad) * pad
+        error = max(moved, FLOOR) if pad else 0.0
         if near is None:
             size, least = float(range.magnitude) + error, max(0.0, float(range.mignitude) - error)
             near = self.atoms.number(Atom(fn, v.terms, size * UP, least / UP, self.atoms.own(v.terms))), 0.0
@@ -277,8 +294,6 @@ def slope(fn: str, v: Interval, pad: float) -> float:
     low, high = float(v.lo) - pad, float(v.hi) + pad
     if fn == "exp":
         return math.exp(high) * UP if high < 700 else math.inf
-    if fn in ("log", "sqrt") and low <= 0:
-        raise Unproved(f"identity: an argument of {fn} may not be positive")
-    if fn == "log":
-        return 1 / low * UP
-    return 0.5 / math.sqrt(low) * UP if fn == "sqrt" else UP
+    if fn == "log" and low <= 0:
+        raise Unproved("identity: an argument of log may not be positive")
+    return 1 / low * UP if fn == "log" else UP

@@ -17,6 +17,7 @@ from sumformer.certificates.checker.compiled.files import Compiled
 from sumformer.certificates.checker.compiled.forms import INTERVALS, Element, Forms, between, moderate
 from sumformer.certificates.checker.compiled.ideal import Ideal
 from sumformer.certificates.checker.compiled.ledger import Functional, Value
+from sumformer.certificates.checker.compiled.root_modulus import ROOT
 from sumformer.certificates.checker.interval import Interval, meet
 from sumformer.certificates.checker.tree_values import components
 from sumformer.certificates.checker.verification import Unproved
@@ -56,6 +57,8 @@ def _value(value: Value, d: int, forms: Forms, known: Mapping[str, Element]) -> 
     if value.expression is None:
         raise Unproved("a function without its expression")
     (t,) = arguments
+    if value.expression == ROOT:
+        return _bounded(forms.root(t), forms)
     found = components(value.expression, forms, lambda part: [t] if isinstance(part, Token) else None)[0]
     hull = values_on_cells(value.expression, float(t.range.lo), float(t.range.hi))
     return _bounded(Element(found.terms, found.error, meet(found.range, hull)), forms)

@@ -12,6 +12,7 @@ from sumformer.certificates.checker.compiled.files import Compiled
 from sumformer.certificates.checker.compiled.forms import Element
 from sumformer.certificates.checker.compiled.head import Head
 from sumformer.certificates.checker.compiled.ledger import Entry, Gadget
+from sumformer.certificates.checker.compiled.root_rule import root
 from sumformer.certificates.checker.compiled.rules import Added, Rules
 from sumformer.certificates.checker.compiled.saw import Branch
 from sumformer.certificates.checker.compiled.saw_rules import SQUARE, SawRules
@@ -19,8 +20,8 @@ from sumformer.certificates.checker.compiled.stream import TINY, UP, Stream, fin
 from sumformer.certificates.checker.interval import Floats
 from sumformer.certificates.checker.verification import Unproved
 
-_SIMPLE = ("identity", "clear", "function")
-_MAKES = {"identity": "sum", "function": "function", "square": "function", "product": "product"}
+_SIMPLE = ("identity", "clear", "function", "root")
+_MAKES = {"identity": "sum", "function": "function", "root": "function", "square": "function", "product": "product"}
 
 
 @dataclass
@@ -99,6 +100,8 @@ def _run(rules: SawRules, task: Task, stage: int, entries: tuple[Entry, ...]) ->
         rules.clear(gadget, entries[0])
     elif gadget.kind == "function":
         rules.function(gadget, entries[0])
+    elif gadget.kind == "root":
+        root(rules, gadget, entries[0])
     elif len(gadget.ranges) != (2 if gadget.kind == "product" else 1):
         raise Unproved("it has not one range for each argument")
     elif gadget.kind == "product" and len(gadget.stages) == 1 and len(entries) == 1:

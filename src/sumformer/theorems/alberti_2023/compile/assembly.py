@@ -144,8 +144,9 @@ class Assembly:
         biases, start = [], 0
         for units in block.units:
             rows = np.arange(start, start + units.count)
-            for name, weight in units.reads.items():
-                one.append((rows, np.full(units.count, where[name]), np.full(units.count, weight)))
+            columns = np.array([where[name] for name in units.reads], dtype=np.int64)
+            weights = np.array(list(units.reads.values()), dtype=np.float64)
+            one.append((np.repeat(rows, columns.size), np.tile(columns, units.count), np.tile(weights, units.count)))
             biases.append(units.offset - units.knots)
             for name, bends in units.writes.items():
                 kept = bends != 0

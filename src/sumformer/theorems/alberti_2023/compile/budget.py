@@ -2,7 +2,8 @@
 
 s_i is how much an error of value i moves the output. One hidden layer costs c/√δ units, a saw network k·log(1/δ), so
   δ_i = (c_i / 2μs_i)^{2/3}   or   δ_i = k_i / μs_i,
-with one multiplier μ for all, found by bisection on the proved bound itself.
+with one multiplier μ for all, found by bisection on the proved bound itself. A root near 0 carries √e of an error e:
+its slope is taken where √e is half of the budget.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import numpy as np
 
 from sumformer.algebra.rounding import FloatArray
 from sumformer.errors import RefusedError
+from sumformer.gadgets.root import RootShape, modulus
 from sumformer.theorems.alberti_2023.compile.functional import Functional
 from sumformer.theorems.alberti_2023.compile.program import Program, Value
 
@@ -28,7 +30,7 @@ class Budget:
 
     def __init__(self, program: Program, outputs: Sequence[Functional]) -> None:
         self.program, self.outputs = program, tuple(outputs)
-        self.sensitivity = self._backward()
+        self.sensitivity = self._backward(1.0)
         self.used = [v for v in program.values if self.sensitivity[v.index]]
         self._arguments = {v.index: [_arrays(f) for f in v.of] for v in self.used}
         self._sizes = {v.index: [max(map(abs, program.range(f))) for f in v.of] for v in self.used if v.op == "product"}
@@ -52,23 +54,24 @@ class Budget:
     def split(self, allowed: float) -> FloatArray:
         """δ_i for every gadget, as large as `allowed` permits (and a hundredth more does not leave a range)."""
         low, high = -60.0, 120.0  # log2 μ
+        sensitivity = self._backward(allowed)
         for _ in range(44):
             middle = (low + high) / 2
-            if self.bound(1.01 * self.tolerances(2.0**middle)) <= 1.01 * allowed:
+            if self.bound(1.01 * self._tolerances(2.0**middle, sensitivity)) <= 1.01 * allowed:
                 high = middle
             else:
                 low = middle
-        found = self.tolerances(2.0**high)
+        found = self._tolerances(2.0**high, sensitivity)
         if not self.bound(found) <= 1.01 * allowed:
             advice = "a larger ε may do, or a smaller box, where functions are less steep"
             raise RefusedError(f"no division of {allowed:.2g} among the gadgets was found", [advice])
         return found
 
-    def tolerances(self, mu: float) -> FloatArray:
+    def _tolerances(self, mu: float, sensitivity: FloatArray) -> FloatArray:
         """δ_i at multiplier μ."""
         out = np.zeros(len(self.program.values))
         index = [v.index for v in self._saws]
-        price = mu * self.sensitivity[index]
+        price = mu * sensitivity[index]
         if self.program.prefer == "depth":
             delta = (8 * np.sqrt(self._areas) / (2 * price)) ** (2 / 3)
         else:
@@ -77,7 +80,7 @@ class Budget:
             delta < self._areas, delta, self._areas * INFLATE**3
         )  # the area: nothing but its linear part
         index = [v.index for v in self._functions]
-        out[index] = (3 * np.maximum(self._knots, FLAT) / (2 * mu * self.sensitivity[index])) ** (2 / 3)
+        out[index] = (3 * np.maximum(self._knots, FLAT) / (2 * mu * sensitivity[index])) ** (2 / 3)
         return out
 
     def _carried(self, v: Value, errors: FloatArray) -> float:
@@ -93,10 +96,12 @@ class Budget:
         if v.op == "function" and v.shape is not None:
             if parts[0] > v.pad:
                 return float("inf")
+            if isinstance(v.shape, RootShape):
+                return modulus(v.shape.lo, parts[0])
             return v.shape.slope * parts[0] if parts[0] else 0.0
         return parts[0]
 
-    def _backward(self) -> FloatArray:
+    def _backward(self, allowed: float) -> FloatArray:
         values, out = self.program.values, np.zeros(len(self.program.values))
         for f in self.outputs:
             for u, w in f.terms:
@@ -105,7 +110,7 @@ class Budget:
             s = out[v.index]
             if not s:
                 continue
-            for f, slope in zip(v.of, _slopes(v, self.program), strict=True):
+            for f, slope in zip(v.of, _slopes(v, self.program, allowed / s), strict=True):
                 for u, w in f.terms:
                     out[u] += s * max(slope, 1e-12) * abs(w)
         return out
@@ -129,10 +134,12 @@ def radius(program: Program, f: Functional) -> float:
     return (hi - lo) / 2
 
 
-def _slopes(v: Value, program: Program) -> list[float]:
+def _slopes(v: Value, program: Program, allowed: float) -> list[float]:
     if v.op == "product":
         sizes = [max(map(abs, program.range(f))) for f in v.of]
         return [sizes[1], sizes[0]]
+    if isinstance(v.shape, RootShape):
+        return [v.shape.slope(allowed / 2)]
     if v.op == "function" and v.shape is not None:
         return [v.shape.slope]
     return [1.0] * len(v.of)

@@ -37,7 +37,7 @@ from sumformer.theorems.alberti_2023.compile.program import Program
 from sumformer.theorems.alberti_2023.compile.realise import Realised, realise
 from sumformer.theorems.alberti_2023.compile.rounding import Rounding
 from sumformer.theorems.alberti_2023.compile.schedule import schedule
-from sumformer.theorems.alberti_2023.compile.sums import SumsProgram
+from sumformer.theorems.alberti_2023.compile.sums import SumsProgram, gathered
 from sumformer.theorems.alberti_2023.compile.symmetric import symmetric_program
 from sumformer.theorems.alberti_2023.error_bound import ErrorBound
 from sumformer.theorems.alberti_2023.kernel_errors import Switches
@@ -47,6 +47,7 @@ from sumformer.theorems.built import SLACK, in_one_line
 from sumformer.theorems.routes import by_route
 
 MAX_NONZERO = 12_000_000
+MAX_GATHERED = 2_000_000  # more take minutes, and a file larger than the checker reads
 APPROXIMATION_SHARE = 0.45
 USABLE = 0.97
 
@@ -91,11 +92,9 @@ def _none_to_compile(epsilon: float, refusals: dict[str, RefusedError | DomainEr
     reached = [e.reachable for e in refusals.values() if isinstance(e, RefusedError) and e.reachable is not None]
     least = min(reached) / APPROXIMATION_SHARE if reached else None
     return RefusedError(
-        f"no Sumformer can be compiled within ε = {epsilon:g}, of which it may take {APPROXIMATION_SHARE:g}",
-        [
-            *(f"{name}: {in_one_line(refusal)}" for name, refusal in refusals.items()),
-            "a target that is only continuous can be looked up where n is given: route grid",
-        ],
+        f"no Sumformer can be compiled within ε = {epsilon:g}: its share is {APPROXIMATION_SHARE * epsilon:.3g} "
+        f"({APPROXIMATION_SHARE:.0%})".replace("%", " %"),
+        [f"{name}: {in_one_line(refusal)}" for name, refusal in refusals.items()],
         least,
     )
 
@@ -110,6 +109,8 @@ def _symmetric(f: Target, epsilon: float, arithmetic: Arithmetic, prefer: Prefer
 def _sums(f: Target, epsilon: float, arithmetic: Arithmetic, prefer: Prefer) -> Ideal:
     """S by route sums within a part of ε, as a program."""
     result = sums_route(f, APPROXIMATION_SHARE * epsilon, arithmetic)
+    if (size := gathered(result.plan)) > MAX_GATHERED:
+        raise _too_wide(result, size)
     cells = Cells(f.box)
     made = SumsProgram(result.plan, f.tokens, cells, _ranges(f, result, arithmetic, cells), prefer).compile()
     split = result.split
@@ -122,6 +123,14 @@ def _sums(f: Target, epsilon: float, arithmetic: Arithmetic, prefer: Prefer) -> 
     module = build(result.plan, arithmetic).eval().requires_grad_(False)
     needed = tuple(t for t in terms if t.bound > 0)
     return Ideal(module, made.program, made.outputs, needed, route, constants, made.made_for)
+
+
+def _too_wide(result: SumsResult, size: int) -> RefusedError:
+    return RefusedError(
+        f"the compiled network would have about {size:.2g} weights that read the sums; at most {MAX_GATHERED:.2g} are "
+        "built",
+        [f"d' = {result.plan.latent_dimension}: a larger ε, fewer coordinates or a wider kernel need fewer features"],
+    )
 
 
 def _ranges(

@@ -82,8 +82,9 @@ class Features:
         used = set(coordinates(own)) | {c for c, k in enumerate(beta) if k}
         if self.program.prefer == "depth" and len(used) == 1 and _smooth(own):
             (c,) = used
-            g = self.trees.of_coordinate(own, c)
-            return self.program.function(g * chebyshev(beta[c]) if beta[c] else g, self.program.input(c))
+            g, u = self.trees.of_coordinate(own, c), self.program.input(c)
+            if not self.program.steep(g, u):
+                return self.program.function(g * chebyshev(beta[c]) if beta[c] else g, u)
         return self.program.product(self.trees.compile(own), self.tensor(beta))
 
     def _bounded(self, f: Functional, name: str) -> Functional:

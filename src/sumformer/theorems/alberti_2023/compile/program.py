@@ -14,11 +14,14 @@ from typing import Any, Literal
 
 import numpy as np
 
+from sumformer.algebra.interval import Interval
 from sumformer.errors import DomainError, RefusedError
 from sumformer.gadgets.chebyshev import X
-from sumformer.gadgets.function import Curvature, curvature
+from sumformer.gadgets.elementary import SQRT
+from sumformer.gadgets.function import CELLS, Curvature, curvature, jet
+from sumformer.gadgets.root import ROOT, RootShape
 from sumformer.gadgets.saw import Prefer
-from sumformer.targets import Const, Extremum, Node
+from sumformer.targets import Const, Extremum, Node, Unary, postorder
 from sumformer.theorems.alberti_2023.compile.functional import OFFSET, Functional
 
 Phase = Literal["x", "mean", "psi"]
@@ -26,6 +29,7 @@ Op = Literal["input", "mean", "sum", "function", "product"]
 SQUARE = X**2
 POSITIVE = Extremum("max", X, Const(Fraction(0)))
 _SLACK = 1e-12
+_FAR = 0.01  # of its largest argument: a root that stays above is one function like any other
 _COUNTED = 8 * 2.0**-53  # of a number's size: so much rounding of weights is counted with the gadget that reads it
 
 
@@ -43,7 +47,7 @@ class Value:
     coordinate: int = -1
     weight_error: float = 0.0
     because: Mapping[str, Any] | None = None
-    shape: Curvature | None = None
+    shape: Curvature | RootShape | None = None
     pad: float = 0.0
     name: str = ""
 
@@ -116,12 +120,42 @@ class Program:
 
     def square(self, f: Functional, name: str = "") -> Functional:
         """t²."""
+        if f.constant:
+            return self.product(f, f)
         return self.function(SQUARE, f, name)
+
+    def root(self, f: Functional, name: str = "") -> Functional:
+        """√t of a t ≥ 0; near 0 it is √max(t, 0), as what t errs by may take it below."""
+        f = self.read(f)
+        lo, hi = self.range(f)
+        if lo > _FAR * hi:
+            return self.function(SQRT, f, name)
+        if hi <= 0:
+            return constant(0)
+        shape = RootShape(lo, hi)
+        key = ("function", ROOT, f)
+        out = self._make(key, "function", (f,), *shape.range, self._phase(f), expression=ROOT, name=name)
+        made = self.values[out.terms[0][0]]
+        made.shape, made.pad = shape, 0.04 * hi
+        return out
+
+    def steep(self, g: Node, f: Functional) -> bool:
+        """Whether g(t) takes a root near 0."""
+        lo, hi = self.range(self.read(f))
+        ends = np.linspace(lo, hi, CELLS + 1)
+        for part in postorder(g):
+            if isinstance(part, Unary) and part.fn == "sqrt":
+                under = jet(part.arg, Interval(ends[:-1], ends[1:])).value
+                if not float(under.lo.min()) > _FAR * float(under.hi.max()):
+                    return True
+        return False
 
     def positive(self, f: Functional) -> Functional:
         """max(t, 0), exactly."""
         f = self.read(f)
         lo, hi = self.range(f)
+        if hi <= 0:
+            return constant(0)
         key = ("function", POSITIVE, f)
         out = self._make(key, "function", (f,), max(lo, 0.0), max(hi, 0.0), self._phase(f), POSITIVE, name="max(·, 0)")
         made = self.values[out.terms[0][0]]

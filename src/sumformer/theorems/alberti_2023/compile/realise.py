@@ -10,6 +10,7 @@ from sumformer.gadgets.extremum import positive
 from sumformer.gadgets.function import function
 from sumformer.gadgets.product import product
 from sumformer.gadgets.reading import Reading
+from sumformer.gadgets.root import RootShape, root
 from sumformer.gadgets.square import square
 from sumformer.gadgets.units import Gadget
 from sumformer.theorems.alberti_2023.compile.budget import Budget, functional_error, radius
@@ -49,6 +50,8 @@ def realise(budget: Budget, tolerances: FloatArray, errors: FloatArray) -> list[
             out.append(_saw(program, v, float(tolerances[v.index]), errors))
         elif v.op == "function" and v.expression is POSITIVE:
             out.append(_positive(program, v))
+        elif isinstance(v.shape, RootShape):
+            out.append(_root(program, v, float(tolerances[v.index])))
         elif v.op == "function":
             together.setdefault(v.of[0], []).append(v)
     for f, values in together.items():
@@ -83,6 +86,13 @@ def _positive(program: Program, v: Value) -> Realised:
     f = v.of[0]
     gadget = Gadget("function", ((positive(reading(f), place(v.index)),),), 0.0)
     return Realised(gadget, (v.index,), (0.0,), 0.0, (program.range(f),))
+
+
+def _root(program: Program, v: Value, tolerance: float) -> Realised:
+    lo, hi = program.range(v.of[0])
+    t = reading(v.of[0]).within(lo - v.pad, hi + v.pad)
+    gadget = root(t, place(v.index), tolerance)
+    return Realised(gadget, (v.index,), (gadget.error,), 0.0, ((t.lo, t.hi),))
 
 
 def _groups(values: list[Value], tolerances: FloatArray) -> list[list[Value]]:

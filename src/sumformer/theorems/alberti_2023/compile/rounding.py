@@ -14,10 +14,12 @@ from collections.abc import Sequence
 import numpy as np
 
 from sumformer.algebra.rounding import FloatArray
+from sumformer.gadgets.root import RootShape, modulus
 from sumformer.gadgets.square import MARGIN
 from sumformer.theorems.alberti_2023.compile.assembly import Assembly
-from sumformer.theorems.alberti_2023.compile.budget import Budget
+from sumformer.theorems.alberti_2023.compile.budget import Budget, functional_error
 from sumformer.theorems.alberti_2023.compile.layout import ONE, Layout
+from sumformer.theorems.alberti_2023.compile.program import Value
 from sumformer.theorems.alberti_2023.compile.realise import Realised, place
 from sumformer.theorems.alberti_2023.compile.schedule import Schedule
 
@@ -59,6 +61,8 @@ class Rounding:
             if v.op == "product":  # the gadget's own constants are rounded too
                 a, b = (max(map(abs, program.range(f))) for f in v.of)
                 out[v.index] += 64 * U * a * b
+            elif isinstance(v.shape, RootShape):
+                out[v.index] += 16 * U * v.size + modulus(v.shape.lo, self._unwritten(v, out) + 32 * U * size)
             elif v.op == "function" and v.shape is not None:
                 out[v.index] += 16 * U * (v.shape.slope * size + v.size)
             else:
@@ -74,6 +78,10 @@ class Rounding:
             if r.gadget.workspace:
                 out[r.values[0]] += self._workspace(i, r)
         return out
+
+    def _unwritten(self, v: Value, local: FloatArray) -> float:
+        """What rounded weights alone make of an argument, four times over: a root shows it, however large the rest."""
+        return 4 * functional_error(v.of[0], self.budget.errors(local))
 
     def of_head(self) -> FloatArray:
         """What the sum over tokens adds to each mean."""

@@ -2,25 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from sumformer.certificates.certificate import OF_A_COMPILED_NETWORK, ErrorTerm
-from sumformer.errors import InputError, RefusedError
+from sumformer.errors import DomainError, InputError, RefusedError
 from sumformer.gadgets.saw import PREFERENCES, Prefer
 from sumformer.targets.target import Target
 from sumformer.theorems.alberti_2023.arithmetic import Arithmetic
 from sumformer.theorems.alberti_2023.compile.compiler import USABLE, Parts, compile_network, ideal_of
 from sumformer.theorems.alberti_2023.compile.mean_head import MeanHead
-from sumformer.theorems.built import ROUNDING_SLACK, SLACK, Built
+from sumformer.theorems.alberti_2023.guesses import useful
+from sumformer.theorems.built import ROUNDING_SLACK, SLACK, Built, in_one_line
 from sumformer.theorems.nearest import nearest
 
 UNDERFLOW = 1e-280  # of all blocks: claimed of a network of zeros too
 
 
 def statement(
-    f: Target, epsilon: float, arithmetic: Arithmetic, route: str | None, prefer: Prefer, head: MeanHead
+    f: Target,
+    epsilon: float,
+    arithmetic: Arithmetic,
+    route: str | None,
+    prefer: Prefer,
+    head: MeanHead,
+    look_up: Callable[[], Built],
 ) -> Built:
-    """N with Σ terms ≤ ε, or a refusal that names an ε at which there is one."""
+    """N with Σ terms ≤ ε, else, where no route is asked for, the look-up, else a refusal that names an ε."""
     architecture = head.architecture
     if prefer not in PREFERENCES:
         raise InputError(f"{architecture}: expected prefer in {PREFERENCES}, got {prefer!r}")
@@ -39,12 +48,22 @@ def statement(
     try:
         return attempt(epsilon)
     except RefusedError as refusal:
-        if refusal.reachable is None:
-            raise
-        found = nearest(attempt, epsilon, refusal.reachable)
-        last = "no larger ε was found that is met" if found is None else f"nearest, by trying: ε = {found:g}"
         message, *reasons = str(refusal).split("\n  - ")
-        raise RefusedError(message, [*reasons, last], found) from None
+        guess, reached = refusal.reachable, []
+    if route is None:
+        try:
+            return replace(look_up(), passed_over=tuple(reasons) or (message,))
+        except (RefusedError, DomainError) as refusal:
+            reasons.append(f"grid: {in_one_line(refusal)}")
+            least = getattr(refusal, "reachable", None)
+            reached.append(None if least is None else useful(least, f))
+    else:
+        reasons.append("without a route a look-up is tried too, which asks for continuity alone")
+    if guess is not None:
+        found = nearest(attempt, epsilon, guess)
+        reached.append(found)
+        reasons.append("no larger ε was found that is met" if found is None else f"nearest, by trying: ε = {found:g}")
+    raise RefusedError(message, reasons, min((e for e in reached if e is not None), default=None))
 
 
 def _built(

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product as cartesian
+from math import prod
 
 import numpy as np
 
@@ -59,6 +60,7 @@ class SumsProgram:
         self.errors = KernelErrors(plan, Switches(rounding=False))
         self._reduced: dict[tuple[Reduce, int], Functional] = {}
         self._contracted: dict[tuple[object, ...], Functional] = {}
+        self._columns: dict[Node, dict[MultiIndex, tuple[Functional, Functional]]] = {}
 
     def compile(self) -> Compiled:
         """Every output coordinate of the target."""
@@ -163,14 +165,18 @@ class SumsProgram:
 
     def _gather(self, channel: Node, row: dict[MultiIndex, float], others: bool, error: float) -> Functional:
         """Σ_β w_β (mean φ_β − [others] φ_β(x)/n), one coordinate of its own where it is used."""
+        known = self._columns.setdefault(channel, {})  # one look-up by the expression, not one for each weight
         parts = []
         own = 1 / self._n("…_others") if others else 0.0
         for beta, w in row.items():
-            feature = self.features.weighted(channel, beta)
+            if beta not in known:
+                feature = self.features.weighted(channel, beta)
+                known[beta] = feature, feature if feature.constant else self.features.mean(channel, beta)
+            feature, mean = known[beta]
             if feature.constant:
                 parts.append(constant(feature.offset * w * (1.0 - own)))
                 continue
-            parts.append(self.features.mean(channel, beta).scaled(w))
+            parts.append(mean.scaled(w))
             if others:
                 parts.append(feature.scaled(-w / self._n("…_others")))
         f = total(parts)
@@ -202,3 +208,15 @@ def _component(node: Node) -> tuple[Reduce | None, int]:
     if isinstance(node, Slice) and isinstance(node.arg, Reduce):
         return node.arg, node.start
     return None, 0
+
+
+def gathered(plan: Plan) -> int:
+    """How many weights read the means, about: rows α times features β of every V_t, before any is made."""
+    found: dict[tuple[object, ...], int] = {}
+    for s in plan.decomposition.sums:
+        others = s.reduction.kind.endswith("others")
+        for t in (t for terms in s.components for t in terms):
+            kernels = [plan.kernels[kernel] for kernel in t.kernels]
+            rows = prod((k.degree + 1) ** len(k.coordinates) for k in kernels)
+            found[t.channel, t.polynomial, t.kernels, others] = rows * len(plan.products[t.kernels].support)
+    return sum(found.values())

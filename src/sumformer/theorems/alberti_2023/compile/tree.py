@@ -9,9 +9,10 @@ from collections.abc import Callable
 from functools import reduce
 
 from sumformer.algebra.interval_operations import IntervalOperations
-from sumformer.errors import RefusedError
+from sumformer.errors import DomainError, RefusedError
 from sumformer.gadgets.chebyshev import X
-from sumformer.gadgets.elementary import RECIPROCAL, SQRT
+from sumformer.gadgets.elementary import RECIPROCAL
+from sumformer.gadgets.function import left_domain
 from sumformer.targets import (
     Binary,
     Cat,
@@ -82,15 +83,19 @@ class TreeCompiler:
                 return self._power(arg, k)
             case Unary("abs", arg):
                 return self._positive(self.compile(arg)) + self._positive(-self.compile(arg))
+            case Unary("sqrt", arg):
+                return self.program.root(self.compile(arg), "sqrt")
             case Unary(fn, arg):
-                return self.program.function(Unary(fn, X), self.compile(arg), fn)
+                return self._function(Unary(fn, X), arg, fn)
             case Extremum(op, left, right):
                 a, b = self.compile(left), self.compile(right)
                 return b + self._positive(a + (-b)) if op == "max" else b + (-self._positive(b + (-a)))
+            case Norm(Cat((arg,))):
+                return self.compile(Unary("abs", arg))
             case Norm(Cat(args)):
                 squares = [self.program.square(self.compile(a)) for a in args]
                 positive = self.program.sum(total(squares), (0.0, float("inf")), {"norm2": True})
-                return self.program.function(SQRT, positive, "norm")
+                return self.program.root(positive, "norm")
         raise RefusedError(f"{to_source(node)} has no gadget", [])
 
     def divide(self, top: Functional, bottom: Node) -> Functional:
@@ -99,7 +104,7 @@ class TreeCompiler:
 
     def _power(self, arg: Node, k: int) -> Functional:
         if k < 0:
-            return self.program.function(RECIPROCAL if k == -1 else X**k, self.compile(arg), f"power {k}")
+            return self._function(RECIPROCAL if k == -1 else X**k, arg, f"power {k}")
         base = self.compile(arg)
         if k > 8 and self.program.prefer == "depth":
             return self.program.function(X**k, base, f"power {k}")
@@ -111,6 +116,14 @@ class TreeCompiler:
             if k:
                 base = self.program.square(base)
         return constant(1) if out is None else out
+
+    def _function(self, g: Node, arg: Node, name: str) -> Functional:
+        """g(arg), refused in the words of the target."""
+        t = self.compile(arg)
+        try:
+            return self.program.function(g, t, name)
+        except DomainError:
+            raise left_domain(g, *self.program.range(t), to_source(arg)) from None
 
     def _positive(self, f: Functional) -> Functional:
         """max(t, 0): a single ReLU, exactly."""
@@ -151,8 +164,10 @@ class TreeCompiler:
         (atom,) = atoms
         if isinstance(atom, Slice) and isinstance(atom.arg, Token):
             c = atom.start
-            return self.program.function(self.of_coordinate(node, c), self.program.input(c), _short(node))
-        return self.program.function(substitute(node, {atom: X}), self.compile(atom), _short(node))
+            g, t = self.of_coordinate(node, c), self.program.input(c)
+            return None if self.program.steep(g, t) else self.program.function(g, t, _short(node))
+        g = substitute(node, {atom: X})
+        return None if self.program.steep(g, self.compile(atom)) else self._function(g, atom, _short(node))
 
     def of_coordinate(self, node: Node, c: int) -> Node:
         """node, which depends on x_c alone, as a function of u_c: x_c = centre + radius·u_c, exactly."""

@@ -21,8 +21,8 @@ from sumformer.targets.target import Target
 from sumformer.theorems.alberti_2023.arithmetic import Arithmetic
 from sumformer.theorems.alberti_2023.compile.mean_head import MeanHead
 from sumformer.theorems.alberti_2023.look_up.network import look_up_network
-from sumformer.theorems.alberti_2023.look_up.plan import ACCEPT, cells_per_axis
-from sumformer.theorems.alberti_2023.look_up.table import Table, make_table
+from sumformer.theorems.alberti_2023.look_up.plan import ACCEPT, MOST_ENTRIES, cells_per_axis, most_cells
+from sumformer.theorems.alberti_2023.look_up.table import Table, entries, make_table
 from sumformer.theorems.built import ROUNDING_SLACK, SLACK, Built, norm_name
 from sumformer.theorems.integral_norm import SUMMED, powers, root
 
@@ -72,7 +72,7 @@ def look_up_statement(
     return Built(
         network=look_up_network(f, per_axis, table, head.make, activation, ramps),
         route="grid",
-        why=_why(len(table.keys), per_axis, f.d, p),
+        why=_why(f, len(table.keys), per_axis, p),
         terms=tuple(t for t in terms if t.bound > 0),
         latent_dimension=1,
         constants=constants,
@@ -80,6 +80,15 @@ def look_up_statement(
         architecture=head.architecture,
         norm=norm_name(p),
     )
+
+
+def look_up_last(f: Target, epsilon: float, arithmetic: Arithmetic, head: MeanHead) -> Built:
+    """For a target that nothing else takes, in the sup norm; the modulus is not sought for a table of one cell."""
+    if f.tokens.exact and most_cells(f, "step", head.roundings) < 2:
+        count = entries(2**f.d, f.tokens.maximum)
+        reason = f"2 along each side make {count} entries; at most {MOST_ENTRIES['step']} fit"
+        raise RefusedError("a look-up table would have one cell", [reason])
+    return look_up_statement(f, epsilon, arithmetic, head, None, None)
 
 
 def _sup_terms(modulus: LipschitzBound, per_axis: int, table: Table) -> list[ErrorTerm]:
@@ -125,9 +134,15 @@ def _check(f: Target, arithmetic: Arithmetic, architecture: str, activation: str
     return activation
 
 
-def _why(count: int, per_axis: int, d: int, p: float | None) -> str:
-    table = f"a table of {count} entries over {per_axis}{'' if d == 1 else f'^{d}'} cells, one attention layer"
-    return table if p is None else f"{table}; the sup bound holds off the ramps, ε is met in d_p"
+def _why(f: Target, count: int, per_axis: int, p: float | None) -> str:
+    table = f"a table of {count} entries over {per_axis}{'' if f.d == 1 else f'^{f.d}'} cells, one attention layer"
+    if p is None:
+        return table
+    counted = f"(volume {_volume(f):.3g} · n {f.tokens.maximum} · width {f.width}){'' if p == 1 else f'^(1/{p:g})'}"
+    return (
+        f"{table}; the sup bound holds off the ramps; ε is met in {norm_name(p)}, whose terms are those of sup |f − N| "
+        f"times {counted} = {_scale(f, p):.3g}"
+    )
 
 
 def _volume(f: Target) -> float:
