@@ -151,3 +151,16 @@ def test_what_is_0_on_the_whole_box(tmp_path, source):
     construct(source, 1e-2, n=3, architecture="transformer").save(tmp_path / "made")
     found = check(tmp_path / "made")
     assert found.verified, found.failures
+
+
+def test_how_far_a_root_rises_is_not_lost_to_underflow():
+    """F = 2⁸³ t against 2⁻³³² √t on [0, 2⁻⁸³⁰]: equal at both ends, 2⁻⁷⁴⁹ apart between."""
+    p = pieces(np.array([0.0, 0.0]), np.array([2.0**83, 0.0]), 0.0, 2.0**-830)
+    below, above = gap(p, shifted(p.ends, 0.0), 2.0**-332)
+    assert below <= -(2.0**-749)
+    assert above < 2.0**-760
+
+
+def test_the_root_of_0_is_0():
+    forms = Forms(1)
+    assert forms.root(forms.const(0)).error == 0.0

@@ -126,6 +126,13 @@ def test_a_curvature_that_is_no_number_is_no_bound():
     assert peak(a, b, np.array([np.inf]))[0] == np.inf
 
 
+@pytest.mark.parametrize("scale", [1.0, 1e-100, 1e-163])
+def test_a_peak_is_no_lower_than_its_ends(scale):
+    """(1 − τ) a + τ b + 4B τ(1 − τ) at its top: with a = 0, b = 3.96 B it is B (1 + 0.99)²."""
+    top = peak(np.array([0.0]), np.array([3.96 * scale]), np.array([scale]))[0]
+    assert 1.99**2 * scale <= top <= 3.9602 * scale
+
+
 def test_errors_of_exact_passes_are_not_lost():
     """10⁻²⁰⁰ · (10⁻²⁰⁰ · v) is 0 in floats, its error is not: times 10⁴⁰⁰ it is v's."""
     ops = TrackedOperations(Arithmetic.exact())

@@ -234,7 +234,8 @@ class Forms:
         """√max(v, 0), which is what a Sumformer takes too."""
         above = INTERVALS.extremum("max", v.range, INTERVALS.const(Fraction(0)))
         if v.terms.keys() <= {self.atoms.one} and not v.error:
-            return self._number("sqrt", max(v.terms.get(self.atoms.one, ZERO), ZERO))
+            at = max(v.terms.get(self.atoms.one, ZERO), ZERO)
+            return self._number("sqrt", at) if at else self.const(Fraction(0))
         return self._of_atom("sqrt", v, INTERVALS.function("sqrt", above))
 
     def _of_atom(self, fn: str, v: Element, range: Interval) -> Element:

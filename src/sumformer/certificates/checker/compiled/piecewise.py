@@ -77,7 +77,7 @@ def peak(a: Floats, b: Floats, B: Floats) -> Floats:
     """max over 0 ≤ τ ≤ 1 of (1 − τ) a + τ b + 4B τ(1 − τ), rounded up."""
     inside = ~(np.abs(b - a) >= 4 * B)  # a B that is no number is not 0
     with np.errstate(all="ignore"):
-        top = (a + b) / 2 + B + (b - a) ** 2 / np.where(inside, 16 * B, 1.0)
+        top = (a + b) / 2 + B + np.abs(b - a) * (np.abs(b - a) / np.where(inside, 16 * B, 1.0))
     found = np.where(inside, top, np.maximum(a, b))
     return np.asarray(found + 4e-16 * (np.abs(a) + np.abs(b) + np.where(inside, B, 0.0)))
 

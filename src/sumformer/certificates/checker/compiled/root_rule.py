@@ -49,7 +49,7 @@ def gap(p: Pieces, t: Interval, weight: float) -> tuple[float, float]:
     least, most = p.lo - weight * highs, p.hi - weight * lows
     a, b = lows[:-1], highs[1:]
     with np.errstate(all="ignore"):
-        rise = np.where(b > 0, weight * (b - a) ** 2 / (4 * (a + b)) * UP, 0.0)
+        rise = np.where(b > 0, weight * (b - a) * ((b - a) / (a + b)) / 4 * UP, 0.0)  # no square underflows
         slope = np.diff(p.lo) / np.diff(p.ends)
         start = np.minimum(p.lo[:-1] - slope * t.hi[:-1], p.lo[1:] - slope * t.hi[1:])
         inside = start - weight**2 / (4 * slope) * UP
