@@ -27,6 +27,7 @@ TINY = 1e-290  # more than all underflows of one block
 UP = 1 + 1e-12
 HUGE = 1e300
 LEAST = 2.0**-1022
+SMALL = 1e-90  # what is not 0 is no smaller, and 1/SMALL no larger: no square or product of three of them underflows
 
 
 @dataclass
@@ -58,8 +59,21 @@ class Stream:
             for f in v.of if v.op == "sum" else ():
                 for name, weight in f.terms:
                     self.readers.setdefault(name, []).append((v.name, weight))
+        self._moderate()
         self.slots = [Slot() for _ in range(net.width)]
         self._read_in()
+
+    def _moderate(self) -> None:
+        """Values, the weights they are read with, and those of the network."""
+        sizes = [max(abs(low), abs(high)) for low, high in self.spans.values()]
+        for v in self.net.values:
+            sizes += [abs(w) for f in v.of for w in (*(weight for _, weight in f.terms), f.offset)]
+        own = [
+            t.ravel() for name, t in self.net.tensors.items() if not name.startswith("ideal.") and t.dtype.kind == "f"
+        ]
+        size = np.abs(np.concatenate([np.array(sizes), *own]))
+        if bool(((size < SMALL) & (size > 0) | ~(size <= 1 / SMALL)).any()):
+            raise Unproved(f"numbers beyond {1 / SMALL:g}, or below {SMALL:g} and not 0, are not followed")
 
     # ---- spans and errors of functionals
 
