@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from sumformer.errors import DtypeError
 from sumformer.kernels import mix
 from sumformer.kernels.activations import NAMES, slope, value
 from sumformer.kernels.layout import Layout
@@ -173,7 +174,7 @@ def test_forward_mode_of_a_compiled_layer_is_not_0():
 
 def test_a_layer_of_another_dtype_than_its_tokens_is_refused_as_its_parts_would():
     for recompute in (False, True):
-        with pytest.raises(RuntimeError, match="dtype"):
+        with pytest.raises(DtypeError, match="convert the tokens"):
             layer(recompute=recompute)(tokens().float())
 
 
