@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 
 import numpy as np
+import pytest
 import torch
 from tampered import Tampered
 
 from sumformer.certificates.checker import check
 from sumformer.certificates.checker.compiled.files import read_compiled
 from sumformer.certificates.checker.compiled.head import read_head
+from sumformer.errors import FileFormatError
 from sumformer.targets.domain import Tokens
 from sumformer.theorems.construction import construct, load
 
@@ -122,3 +124,12 @@ def test_a_network_of_another_target_has_no_bound(tmp_path):
     forged = Tampered(tmp_path / "net", tmp_path / "forged")
     forged.edit("config", lambda c: c.update(expression="(x - mean(y)) + 1/100"))
     assert check(forged.folder).bound == float("inf")
+
+
+def test_a_ledger_holds_no_module(tmp_path):
+    """`load` would build it, and fail or not, where the checker reads a remark."""
+    construct("mean(y) + x", 1e-2, n=2, architecture="transformer").save(tmp_path / "net")
+    forged = Tampered(tmp_path / "net", tmp_path / "forged")
+    forged.edit("config", lambda c: c["ledger"]["values"][0].update(because={"type": "Zero"}))
+    with pytest.raises(FileFormatError, match="the ledger describes a module"):
+        check(forged.folder)

@@ -60,6 +60,7 @@ def _compiled(data: Any, tensors: Tensors) -> Compiled:
         raise ValueError("expected a CompiledTransformer in float64")
     ledger = data["ledger"]
     has_keys(ledger, {"centre", "radius", "values", "gadgets", "attention", "outputs", "tokens"})
+    _no_modules(ledger)
     d, width = integer(data["read_in"]["in_features"], 1, 64), integer(data["read_in"]["out_features"], 1, MAX_WIDTH)
     outputs = integer(data["read_out"]["out_features"], 1, 4096)
     for layer, shape, bias in ((data["read_in"], (d, width), True), (data["read_out"], (width, outputs), False)):
@@ -109,6 +110,16 @@ def _compiled(data: Any, tensors: Tensors) -> Compiled:
         layers=layers,
         tensors=tensors,
     )
+
+
+def _no_modules(part: Any) -> None:
+    """A "type" is read as a module wherever it stands, and the ledger has none."""
+    left = [part]
+    while left:
+        part = left.pop()
+        if isinstance(part, dict) and "type" in part:
+            raise ValueError("the ledger describes a module")
+        left += part.values() if isinstance(part, dict) else part if isinstance(part, list) else []
 
 
 def check_block(block: Any, attends: bool) -> None:
