@@ -12,11 +12,10 @@ import torch
 from torch import Tensor, nn
 
 from sumformer.errors import InputError, NotSupportedError
-from sumformer.nn.inputs import check_tokens, keep_from_attention_mask
 from sumformer.nn.positions import LearnedPositions
 from sumformer.nn.pretrained import PretrainedModule
 from sumformer.nn.residual_block import ResidualBlock
-from sumformer.nn.segments import Segments, segments_of
+from sumformer.nn.segments import Segments, read_sequences
 from sumformer.nn.token_head import TokenHead
 from sumformer.nn.token_stack import TokenStack
 from sumformer.nn.vector_embedding import VectorEmbedding
@@ -69,10 +68,8 @@ class DeepTransformer(PretrainedModule):
         cu_seqlens: Tensor | Segments | None = None,
         max_seqlen: int | None = None,
     ) -> Tensor:
-        check_tokens("DeepTransformer", x, self.embedding.d_in)
-        keep = keep_from_attention_mask("DeepTransformer", x, attention_mask)
-        segments = segments_of("DeepTransformer", x, attention_mask, cu_seqlens, max_seqlen)
-        return self._read(x, keep) if segments is None else segments.in_batches("DeepTransformer", x, self._read)
+        given = (x, attention_mask, cu_seqlens, max_seqlen)
+        return read_sequences("DeepTransformer", self.embedding.d_in, given, self._read)
 
     def _read(self, x: Tensor, keep: Tensor | None) -> Tensor:
         if keep is not None and (torch.compiler.is_compiling() or not bool(keep.all())):

@@ -16,9 +16,8 @@ from torch import Tensor, nn
 from sumformer.errors import InputError, NotSupportedError, ShapeError
 from sumformer.nn.arithmetics import dtypes_of
 from sumformer.nn.codes import Code, make_code
-from sumformer.nn.inputs import check_tokens, keep_from_attention_mask
 from sumformer.nn.pretrained import PretrainedModule
-from sumformer.nn.segments import Segments, segments_of
+from sumformer.nn.segments import Segments, read_sequences
 
 ROWS = 2**21  # numbers of Σ − φ(x_i), over the tokens worked on at a time
 
@@ -62,11 +61,8 @@ class GridModule(PretrainedModule, ABC):
         cu_seqlens: Tensor | Segments | None = None,
         max_seqlen: int | None = None,
     ) -> Tensor:
-        where = type(self).__name__
-        check_tokens(where, x, self.d)
-        keep = keep_from_attention_mask(where, x, attention_mask)
-        segments = segments_of(where, x, attention_mask, cu_seqlens, max_seqlen)
-        return self._read(x, keep) if segments is None else segments.in_batches(where, x, self._read)
+        given = (x, attention_mask, cu_seqlens, max_seqlen)
+        return read_sequences(type(self).__name__, self.d, given, self._read)
 
     def _read(self, x: Tensor, keep: Tensor | None) -> Tensor:
         if keep is None:

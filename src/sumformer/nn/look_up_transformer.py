@@ -29,9 +29,9 @@ import torch
 from torch import Tensor, nn
 
 from sumformer.errors import InputError, ShapeError
-from sumformer.nn.inputs import check_tokens, keep_from_attention_mask, zero_padding
+from sumformer.nn.inputs import zero_padding
 from sumformer.nn.pretrained import PretrainedModule
-from sumformer.nn.segments import Segments, segments_of
+from sumformer.nn.segments import Segments, read_sequences
 
 ACTIVATIONS = ("step", "relu")
 
@@ -77,11 +77,7 @@ class LookUpTransformer(PretrainedModule):
         cu_seqlens: Tensor | Segments | None = None,
         max_seqlen: int | None = None,
     ) -> Tensor:
-        where = "LookUpTransformer"
-        check_tokens(where, x, self.d)
-        keep = keep_from_attention_mask(where, x, attention_mask)
-        segments = segments_of(where, x, attention_mask, cu_seqlens, max_seqlen)
-        return self._read(x, keep) if segments is None else segments.in_batches(where, x, self._read)
+        return read_sequences("LookUpTransformer", self.d, (x, attention_mask, cu_seqlens, max_seqlen), self._read)
 
     def _read(self, x: Tensor, keep: Tensor | None) -> Tensor:
         self._check_count(x, keep)

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from sumformer.errors import DtypeError, InputError, ShapeError
 from sumformer.nn.buckets import Buckets
+from sumformer.nn.inputs import check_tokens, keep_from_attention_mask
 
 
 @dataclass(frozen=True)
@@ -104,6 +105,19 @@ def segments_of(
     # The number of sequences that end at or before a token: empty ones are stepped over.
     ids = torch.searchsorted(cu_seqlens[1:].long(), places, right=True)
     return Segments(cu_seqlens, ids, places - cu_seqlens.long()[ids], lengths, max_seqlen)
+
+
+Given = tuple[Tensor, Tensor | None, Tensor | Segments | None, int | None]
+"""x, attention_mask, cu_seqlens and max_seqlen, as a network's `forward` takes them."""
+
+
+def read_sequences(where: str, width: int, given: Given, read: Callable[[Tensor, Tensor | None], Tensor]) -> Tensor:
+    """`read(X, keep)` of what was given, padded or packed, after all checks."""
+    x, attention_mask, cu_seqlens, max_seqlen = given
+    check_tokens(where, x, width)
+    keep = keep_from_attention_mask(where, x, attention_mask)
+    segments = segments_of(where, x, attention_mask, cu_seqlens, max_seqlen)
+    return read(x, keep) if segments is None else segments.in_batches(where, x, read)
 
 
 def _is_positive(max_seqlen: object) -> bool:

@@ -16,7 +16,7 @@ from sumformer.errors import InputError
 from sumformer.nn.arithmetics import dtypes_of
 from sumformer.nn.box_features import BoxFeatures, slab_elements
 from sumformer.nn.inputs import check_tokens, keep_from_attention_mask, zero_padding
-from sumformer.nn.segments import Segments, segments_of
+from sumformer.nn.segments import Segments, read_sequences
 from sumformer.nn.summary import Summary
 
 
@@ -110,10 +110,7 @@ class SymmetricSumformer(BoxFeatures):
         cu_seqlens: Tensor | Segments | None = None,
         max_seqlen: int | None = None,
     ) -> Tensor:
-        check_tokens("SymmetricSumformer", x, self.d)
-        keep = keep_from_attention_mask("SymmetricSumformer", x, attention_mask)
-        segments = segments_of("SymmetricSumformer", x, attention_mask, cu_seqlens, max_seqlen)
-        return self._read(x, keep) if segments is None else segments.in_batches("SymmetricSumformer", x, self._read)
+        return read_sequences("SymmetricSumformer", self.d, (x, attention_mask, cu_seqlens, max_seqlen), self._read)
 
     def _read(self, x: Tensor, keep: Tensor | None) -> Tensor:
         x = self._padded(x, keep)

@@ -27,7 +27,7 @@ from sumformer.certificates.checker.verification import Unproved
 from sumformer.targets.node import Node
 from sumformer.targets.tree import Token
 
-MAX_NODES = 2**24 + 2**21
+MAX_NODES = 65**4  # degree 64 in four variables; some 3 GiB
 
 
 @dataclass(frozen=True)

@@ -34,7 +34,7 @@ LADDER = {
     3: (4, 6, 8, 10, 12, 14),
 }
 CRUMBS = 6  # degrees above the cut whose dropped part is bounded on a grid when there are more than two variables
-CRUMB = 0.01  # of what is bounded, in two variables
+NEGLIGIBLE = 0.01  # of what is bounded: so much may be bounded by its mass in two variables
 GRID_BUDGET = 20_000_000
 CELLS = {1: 64, 2: 10, 3: 5}
 
@@ -107,10 +107,10 @@ class Interpolant:
         return chebyshev.sup_norm_bound(rest[low], budget=GRID_BUDGET) + sum_up(np.abs(crumbs))
 
     def _last_that_matters(self, rest: FloatArray) -> int:
-        """The degree in any variable beyond which the mass is a CRUMB of what `rest` attains."""
+        """The degree in any variable beyond which the mass is NEGLIGIBLE beside what `rest` attains."""
         highest = np.maximum.outer(np.arange(rest.shape[0]), np.arange(rest.shape[1]))
         beyond = np.cumsum(np.bincount(highest.ravel(), weights=np.abs(rest).ravel())[::-1])[::-1]
-        return int(np.searchsorted(-beyond, -CRUMB * _rough(rest)))
+        return int(np.searchsorted(-beyond, -NEGLIGIBLE * _rough(rest)))
 
     def _cut(self, degree: int) -> FloatArray:
         return self.coefficients[tuple(slice(0, degree + 1) for _ in self.coefficients.shape)]
