@@ -109,8 +109,8 @@ class Product:
 
     @property
     def row_width(self) -> int:
-        """Numbers held per token while Σ_α T_α(u) Q_α is contracted kernel by kernel."""
-        first = self.parts[0].x_size
+        """Numbers held per token while Σ_α T_α(u) Q_α is contracted coordinate by coordinate."""
+        first = self.parts[0].x_degrees[0] + 1 if self.parts else 1
         return first + self.x_total // first * self.series_count
 
     def add_series(self, channel: int, polynomial: Polynomial) -> int:

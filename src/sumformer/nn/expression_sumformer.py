@@ -226,7 +226,7 @@ class ExpressionSumformer(ExpressionReadings):
             return 0
         features = [len(c.suffixes) + self.y_degrees[0] + 1 for c in self._channels]
         whole = any(r.kind.endswith("others") for r in self._reductions)  # the own term needs all of Q per token
-        rows = [p.x_total * p.series_count if whole or len(p.parts) < 2 else p.row_width for p in self._products]
+        rows = [p.x_total * p.series_count if whole else p.row_width for p in self._products]
         widest = max([1, *features, *rows])
         tokens = max(1, slab_elements(x) // (widest * max(1, x.shape[0])))
         slab = max(1, tokens // self.group) * self.group

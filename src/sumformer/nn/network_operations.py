@@ -51,13 +51,13 @@ def as_float(value: Fraction | int) -> float:
 
 
 def chebyshev_table(t: Tensor, degree: int) -> Tensor:
-    """t (…) ∈ [−1, 1] → (…, degree + 1): T_0 = 1, T_1 = t, T_{k+1} = 2t·T_k − T_{k−1}."""
+    """t (…, n) ∈ [−1, 1] → (…, n, degree + 1): T_0 = 1, T_1 = t, T_{k+1} = 2t·T_k − T_{k−1}; tokens side by side."""
     rows = [torch.ones_like(t), t]
     twice = 2 * t
     for k in range(1, degree):
         row = twice * rows[-1] - rows[-2]
         rows.append(_written(row) if k % INLINED > INLINED - 3 else row)
-    return torch.stack(rows[: degree + 1], dim=-1)
+    return torch.stack(rows[: degree + 1], dim=-2).mT
 
 
 def _written(row: Tensor) -> Tensor:

@@ -150,7 +150,9 @@ class FeatureRounding:
         """
         kernels = [self.net.kernels[g] for g in self.net.products[product].kernels]
         reach = prod(1 + self.masses[g] for g in self.net.products[product].kernels)
-        products = sum(k.shape[0] * (k.shape[1] + 1) for k in kernels) * max(1, prod(k.shape[0] for k in kernels))
+        products = sum(k.shape[0] * (k.shape[1] + len(k.coordinates)) for k in kernels) * max(
+            1, prod(k.shape[0] for k in kernels)
+        )
         each = (self.net.d + 4) * norm * (1 + size) + 2 * (width + 2) + products * (1 + norm * size)
         return 2 * self.arithmetic.tiny * reach * each
 
