@@ -17,10 +17,13 @@ VERSION = 1
 
 # What a proof may take for granted, in words; constructions name it, checkers compare it letter by letter.
 IN_THE_BOX = "tokens are finite and lie in the box"
+COUNTED_IN_THE_BOX = f"{IN_THE_BOX}; weights, where given, are whole numbers (how often a token counts)"
 OF_A_SUMFORMER = (
-    "torch's exp, log, sin, cos, tanh, sigmoid and sqrt err by at most 4 ulp on the device the network runs on",
     "matrix products and sums are computed in IEEE arithmetic of the stated precision, in any order (TF32 off)",
-    f"{IN_THE_BOX}; weights, where given, are whole numbers (how often a token counts)",
+    COUNTED_IN_THE_BOX,
+)
+TORCH_FUNCTIONS = (  # named where the network evaluates one
+    "torch's exp, log, sin, cos, tanh, sigmoid and sqrt err by at most 4 ulp on the device the network runs on"
 )
 OWN_TOKEN = "every token whose result is asked for is itself among the tokens summed"  # named where the proof uses it
 OF_A_COMPILED_NETWORK = (

@@ -35,6 +35,12 @@ def reductions(node: Node) -> tuple[Reduce, ...]:
     return tuple(part for part in postorder(node) if isinstance(part, Reduce))
 
 
+def has_function(node: Node, *, into_reductions: bool = True) -> bool:
+    """Whether exp, log, sin, cos, tanh, sigmoid or a root is evaluated."""
+    parts = postorder(node, into_reductions=into_reductions)
+    return any(isinstance(part, Norm) or (isinstance(part, Unary) and part.fn != "abs") for part in parts)
+
+
 def rebuild(node: Node, children: Sequence[Node]) -> Node:
     """The same node over other children, in normal form (constants folded)."""
     if len(children) != len(node.children):

@@ -13,7 +13,7 @@ from sumformer.certificates.checker.ellipse import remainder
 from sumformer.certificates.checker.interval import Floats
 from sumformer.certificates.checker.json_values import MAX_DEGREE, has_keys, is_integer, number
 from sumformer.certificates.checker.kernel_error import KernelConstants, KernelError
-from sumformer.certificates.checker.network import Kernel, Network
+from sumformer.certificates.checker.network import Kernel, Network, evaluates_functions
 from sumformer.certificates.checker.verdict import assumption_failures, key_failures
 from sumformer.errors import FileFormatError, SumformerError
 from sumformer.targets.parser import parse
@@ -42,7 +42,8 @@ def field_failures(c: Certificate, f: Target, net: Network) -> list[str]:
         got = f"the certificate says {c.latent_dimension}, the network has {net.latent_dimension}"
         out.append(f"latent_dimension: {got}")
     out += key_failures(c.constants, {"kernels"}, {"positions", "written"} if "positions" in c.constants else ())
-    return out + assumption_failures(c, *OF_A_SUMFORMER, *([OWN_TOKEN] if OWN_TOKEN in c.assumptions else []))
+    own = (OWN_TOKEN,) if OWN_TOKEN in c.assumptions else ()
+    return out + assumption_failures(c, *OF_A_SUMFORMER, *own, functions=evaluates_functions(net))
 
 
 def weight_failures(tensors: dict[str, NDArray[Any]], net: Network) -> list[str]:

@@ -13,7 +13,7 @@ from math import prod
 
 from sumformer.targets.node import Node
 from sumformer.targets.tree import Const, Reduce
-from sumformer.targets.walk import postorder
+from sumformer.targets.walk import has_function, postorder
 
 MultiIndex = tuple[int, ...]
 Polynomial = tuple[tuple[MultiIndex, Fraction], ...]
@@ -91,6 +91,13 @@ class Network:
     @property
     def latent_dimension(self) -> int:
         return sum(len(channel.support) for channel in self.channels)
+
+
+def evaluates_functions(net: Network) -> bool:
+    """Whether φ or ψ computes a function of torch's; those inside kernels are interpolated."""
+    terms = [term for r in net.reductions for component in r.components for term in component]
+    computed = [net.expression, *(channel.factor for channel in net.channels), *(term.own for term in terms)]
+    return any(has_function(node, into_reductions=False) for node in computed)
 
 
 def structural_failures(net: Network) -> list[str]:

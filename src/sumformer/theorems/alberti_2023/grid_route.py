@@ -9,13 +9,14 @@ from __future__ import annotations
 from math import ceil, prod
 
 from sumformer.algebra.rounding import fraction_bounds, shown_up
-from sumformer.certificates.certificate import ErrorTerm
+from sumformer.certificates.certificate import OF_A_SUMFORMER, TORCH_FUNCTIONS, ErrorTerm
 from sumformer.errors import DomainError, RefusedError
 from sumformer.nn.codes import check_code, make_code, smallest_code
 from sumformer.nn.grid_sumformer import GridSumformer
 from sumformer.targets.lipschitz import LipschitzBound, lipschitz_bound
 from sumformer.targets.opaque import OpaqueTarget
 from sumformer.targets.target import Target
+from sumformer.targets.walk import has_function
 from sumformer.theorems.alberti_2023.arithmetic import Arithmetic, refuse_box
 from sumformer.theorems.alberti_2023.grid_tables import fill_tables, most_cells, refuse_tokens
 from sumformer.theorems.alberti_2023.opaque_route import opaque_route
@@ -57,6 +58,7 @@ def grid_route(f: Target | OpaqueTarget, epsilon: float, arithmetic: Arithmetic,
         why=f"continuous with a certified modulus: the others are read off a grid of {prod(cells)} cells",
         terms=tuple(t for t in parts if t.bound > 0),
         latent_dimension=network.latent_dimension,
+        assumptions=(*OF_A_SUMFORMER, *((TORCH_FUNCTIONS,) if has_function(f.expression) else ())),
         constants={
             "cells": cells,
             "code": code,

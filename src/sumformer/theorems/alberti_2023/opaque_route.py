@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import ceil, prod
 
 from sumformer.algebra.rounding import fraction_bounds, shown_up
-from sumformer.certificates.certificate import OF_A_SUMFORMER, ErrorTerm
+from sumformer.certificates.certificate import COUNTED_IN_THE_BOX, ErrorTerm
 from sumformer.errors import RefusedError
 from sumformer.nn.codes import check_code, smallest_code
 from sumformer.nn.opaque_grid_sumformer import OpaqueGridSumformer
@@ -47,5 +47,5 @@ def opaque_route(f: OpaqueTarget, epsilon: float, arithmetic: Arithmetic, code: 
         terms=(ErrorTerm("assumed modulus of continuity at the cells", "assumed", bound),),
         latent_dimension=network.latent_dimension,
         constants={"cells": cells, "code": code, "assumed_lipschitz": f.lipschitz, "width": f.width},
-        assumptions=(*f.assumptions, OF_A_SUMFORMER[2]),
+        assumptions=(*f.assumptions, COUNTED_IN_THE_BOX),
     )

@@ -5,13 +5,15 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from sumformer.certificates.certificate import OF_A_SUMFORMER, OWN_TOKEN, ErrorTerm
+from sumformer.certificates.certificate import OF_A_SUMFORMER, OWN_TOKEN, TORCH_FUNCTIONS, ErrorTerm
 from sumformer.errors import DomainError, RefusedError
 from sumformer.targets import Node, to_source
 from sumformer.targets.target import Target
+from sumformer.targets.walk import has_function
 from sumformer.theorems.alberti_2023.arithmetic import Arithmetic
 from sumformer.theorems.alberti_2023.build import build
 from sumformer.theorems.alberti_2023.decomposition import decompose
+from sumformer.theorems.alberti_2023.plan import terms_of
 from sumformer.theorems.alberti_2023.position_tables import tabulated
 from sumformer.theorems.alberti_2023.sums_route import SumsResult, sums_or_own, sums_route
 from sumformer.theorems.built import ROUNDING_SLACK, SLACK, Built, Estimate
@@ -41,9 +43,18 @@ def sums(f: Target, epsilon: float, arithmetic: Arithmetic) -> Built:
         terms=_terms(result, epsilon, arithmetic.tiny_out),
         latent_dimension=result.plan.latent_dimension,
         constants=constants if written is f else {**constants, "written": f.source},
-        assumptions=(*OF_A_SUMFORMER, OWN_TOKEN) if result.own_token else OF_A_SUMFORMER,
+        assumptions=_assumptions(result),
         target=None if written is f else written,
     )
+
+
+def _assumptions(result: SumsResult) -> tuple[str, ...]:
+    """Those of every Sumformer, that on torch's functions where φ or ψ computes one, and what the proof used."""
+    plan = result.plan
+    computed = [plan.decomposition.expression, *plan.channels, *(t.own_node for t in terms_of(plan.decomposition))]
+    functions = any(has_function(node, into_reductions=False) for node in computed)
+    named = [(functions, TORCH_FUNCTIONS), (result.own_token, OWN_TOKEN)]
+    return (*OF_A_SUMFORMER, *(text for used, text in named if used))
 
 
 def _plain_or_tabulated(f: Target, epsilon: float, arithmetic: Arithmetic) -> tuple[SumsResult, Target]:
@@ -65,15 +76,6 @@ def is_polynomial(f: Target) -> bool:
         return decompose(f.countless, f.box, "split").polynomial
     except (RefusedError, DomainError):
         return False
-
-
-def exact_estimate(f: Target, epsilon: float, arithmetic: Arithmetic) -> Estimate:
-    """As `sums_estimate`, for polynomials only."""
-    try:
-        polynomial = decompose(f.countless, f.box, "split").polynomial
-    except (RefusedError, DomainError) as error:
-        return Estimate.refused(error)
-    return sums_estimate(f, epsilon, arithmetic) if polynomial else Estimate(False, "not a polynomial with sums")
 
 
 def sums_estimate(f: Target, epsilon: float, arithmetic: Arithmetic) -> Estimate:

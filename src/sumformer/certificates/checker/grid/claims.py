@@ -10,6 +10,7 @@ from sumformer.certificates.checker.grid.tables import Network
 from sumformer.certificates.checker.json_values import is_number, same
 from sumformer.certificates.checker.verdict import assumption_failures, key_failures
 from sumformer.targets.target import Target
+from sumformer.targets.walk import has_function
 
 NAMES = ("modulus of continuity at the cells", "rounding")
 KINDS = dict(zip(NAMES, ("enclosed", "rounding"), strict=True))
@@ -36,7 +37,8 @@ def field_failures(c: Certificate, f: Target, net: Network) -> list[str]:
     names = ("lipschitz", "lipschitz_attained", "cell_radius_over_half_side")
     if not all(is_number(v) and 0 <= v < math.inf for v in (c.constants.get(k, 0.0) for k in names)):
         out.append(f"constants: expected numbers ≥ 0 in {', '.join(names)}")
-    return out + key_failures(c.constants, _KEYS, {"positions"}) + assumption_failures(c, *OF_A_SUMFORMER)
+    assumptions = assumption_failures(c, *OF_A_SUMFORMER, functions=has_function(net.expression))
+    return out + key_failures(c.constants, _KEYS, {"positions"}) + assumptions
 
 
 def constant_failures(c: Certificate, net: Network, ratio: Fraction) -> list[str]:

@@ -13,7 +13,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from sumformer.certificates.certificate import OF_A_SUMFORMER, Certificate
+from sumformer.certificates.certificate import COUNTED_IN_THE_BOX, Certificate
 from sumformer.certificates.checker.files import read_certificate, read_described, read_weights
 from sumformer.certificates.checker.grid.tables import MAX_CELLS, Tensors, latent_dimension, radius, table_failures
 from sumformer.certificates.checker.json_values import has_keys, integer, is_number, items, same
@@ -95,4 +95,4 @@ def _field_failures(c: Certificate, config: dict[str, Any], box: Box, tokens: To
             out.append(f"constants: {name} is recorded as {c.constants.get(name)!r}, the network's is {config[name]!r}")
     lipschitz: Any = c.constants.get("assumed_lipschitz")
     f = OpaqueTarget(None, str(config["function"]), config["width"], c.d, box, tokens, lipschitz)
-    return out + assumption_failures(c, *f.assumptions, OF_A_SUMFORMER[2])
+    return out + assumption_failures(c, *f.assumptions, COUNTED_IN_THE_BOX)
