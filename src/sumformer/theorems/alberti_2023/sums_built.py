@@ -78,6 +78,15 @@ def is_polynomial(f: Target) -> bool:
         return False
 
 
+def exact_estimate(f: Target, epsilon: float, arithmetic: Arithmetic) -> Estimate:
+    """As `sums_estimate`, for polynomials only."""
+    try:
+        polynomial = decompose(f.countless, f.box, "split").polynomial
+    except (RefusedError, DomainError) as error:
+        return Estimate.refused(error)
+    return sums_estimate(f, epsilon, arithmetic) if polynomial else Estimate(False, "not a polynomial with sums")
+
+
 def sums_estimate(f: Target, epsilon: float, arithmetic: Arithmetic) -> Estimate:
     """The plan of the route with its bound, which is what takes its time; no network is built."""
     start = time.perf_counter()
