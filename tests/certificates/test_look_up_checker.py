@@ -143,3 +143,14 @@ def test_the_own_token_moves_too(source: str, n: int, d: int):
     assert theirs.attained * (1 - 1e-9) <= mine <= 1.03 * theirs.value
     others = Modulus(parse(source, d), f.box, n, np.full(d, 0.1)).bound(0.0)
     assert others <= mine * 1.2
+
+
+def test_keys_that_underflow(copy: Copy):
+    """Keys and thresholds times 2^-1060 stand to one another as before, but for rounding that is no longer relative."""
+
+    def change(tensors: Tensors) -> None:
+        for name in ("value_1", "b_1"):
+            tensors[f"blocks.2.feed_forward.{name}"] *= 2.0**-1060
+
+    found = check(copy("step").weights(change).folder)
+    assert "a key lies on, or within rounding of, a step" in " ".join(found.failures)

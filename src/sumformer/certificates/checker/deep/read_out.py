@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from sumformer.certificates.checker.deep.dyadic import U
+from sumformer.certificates.checker.deep.dyadic import FLOOR, U
 from sumformer.certificates.checker.deep.files import Attention, Floats, Network, Stack
 from sumformer.certificates.checker.verification import Unproved
 
@@ -24,7 +24,7 @@ def output_range(network: Network, cells: int) -> tuple[Floats, Floats]:
     size = np.full(network.width, float(cells) + 1)
     size[network.d :] = 0.0
     for layer in network.layers[:-1]:
-        size = _after_attention(size, layer) if isinstance(layer, Attention) else _after_stack(size, layer)
+        size = _after_attention(size, layer, network.n) if isinstance(layer, Attention) else _after_stack(size, layer)
         if not bool((size < HUGE).all()):
             raise Unproved("values on ramps cannot be bounded within float64")
     low, high = _cut(size, network.layers[-1])
@@ -40,19 +40,22 @@ def output_range(network: Network, cells: int) -> tuple[Floats, Floats]:
     return ends[:, 0], ends[:, 1]
 
 
-def _after_attention(size: Floats, layer: Attention) -> Floats:
+def _after_attention(size: Floats, layer: Attention, n: int) -> Floats:
+    """Also of a head that nothing reads: 0 · ∞ is no number."""
     queries, keys = np.abs(layer.WQ) @ size + np.abs(layer.bQ), np.abs(layer.WK) @ size
     if not bool((queries * keys < HUGEST_SCORE).all()):
         raise Unproved("scores of an attention layer may overflow: its softmax is then no number")
-    heads = (np.abs(layer.WV) @ size) * (1 + 1e-9)
-    return np.asarray((size + np.abs(layer.WO) @ heads) * (1 + 1e-9))
+    heads = (np.abs(layer.WV) @ size + FLOOR) * (1 + 1e-9)
+    if not bool((4 * n * heads < HUGE).all()):
+        raise Unproved("attention: a sum over the tokens may overflow")
+    return np.asarray((size + np.abs(layer.WO) @ heads + FLOOR) * (1 + 1e-9))
 
 
 def _after_stack(size: Floats, stack: Stack) -> Floats:
     for l in range(len(stack.W1)):  # noqa: E741
         w1, b1, w2 = stack.W1[l], stack.b1[l], stack.W2[l]
-        reach = _bounded(np.abs(w1) @ size + np.abs(b1))
-        noise = (32 + w1.shape[1]) * U * (np.abs(w2) @ reach)  # the sums are as long as the stream is wide
+        reach = _bounded(np.abs(w1) @ size + np.abs(b1) + FLOOR)
+        noise = (32 + w1.shape[1]) * U * (np.abs(w2) @ reach) + FLOOR  # the sums are as long as the stream is wide
         size = size + np.minimum(np.abs(w2) @ reach, _profile(w1, b1, w2, size)) + noise
     return np.asarray(size * (1 + 1e-9))
 

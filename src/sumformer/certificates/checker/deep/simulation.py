@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sumformer.certificates.checker.deep.dyadic import U, affine
+from sumformer.certificates.checker.deep.dyadic import U, affine, lowest, spread
 from sumformer.certificates.checker.deep.files import Attention, Floats, Network, Stack
 
 UNDERFLOW = 746.0
@@ -79,7 +79,9 @@ def _head(q: Floats, k: Floats, v: Floats, who: NDArray[np.bool_]) -> tuple[Floa
     values = np.where(tied, v[:, None, :], np.nan)
     high, low = np.nanmax(values, -1), np.nanmin(values, -1)
     count = tied.sum(-1)
-    shared = (high == low) & (((count & (count - 1)) == 0) | (high == 0))  # a share of 1/2^k is exact
+    # j v for j ≤ count is a float64, or, of 4, 3 v is rounded by less than half of what 4 v is a multiple of
+    added = (count <= 4) | (count * np.abs(high) <= 2.0**53 * lowest(high))
+    shared = (high == low) & (((count & (count - 1)) == 0) & added | (high == 0))  # a share of 1/2^k is exact
     return high, ~(clear & shared).all(-1)
 
 
@@ -87,12 +89,9 @@ def step(state: State, layer: Stack, l: int) -> None:  # noqa: E741
     """One layer on all tokens."""
     cut = cut_of(layer, l)
     if cut is not None:  # z + R(−z) = max(z, 0), exactly, whatever z is
-        low, high = np.maximum(state.z - state.radius, 0.0)[..., cut], np.maximum(state.z + state.radius, 0.0)[..., cut]
+        z, radius = state.z[..., cut], state.radius[..., cut]
         state.z, state.radius = state.z.copy(), state.radius.copy()
-        state.z[..., cut], state.radius[..., cut] = (
-            (low + high) / 2,
-            np.where(high > low, (high - low) * (0.5 + 4 * U), 0),
-        )
+        state.z[..., cut], state.radius[..., cut] = np.maximum(z, 0.0), np.where(z + radius > 0, radius, 0.0)
         return
     state.z, state.radius = _applied(state.z, state.radius, layer.W1[l], layer.b1[l], layer.W2[l])
 
@@ -100,12 +99,12 @@ def step(state: State, layer: Stack, l: int) -> None:  # noqa: E741
 def _applied(z: Floats, radius: Floats, w1: Floats, b1: Floats, w2: Floats) -> tuple[Floats, Floats]:
     """z + W₂ R(W₁ z + b₁) ± its error: exactly, or with everything that was off or rounded on the way."""
     t, error, _ = affine(z, w1, b1)
-    error = error + radius @ np.abs(w1).T * (1 + 8 * U)
+    error = error + spread(radius, w1)
     hidden = np.maximum(t, 0.0)
     reach = np.where(t + error > 0, error, 0.0)
     out, rounded, _ = affine(hidden, w2)
     new, lost = _two_sum(z, out)
-    off = rounded + reach @ np.abs(w2).T * (1 + 8 * U) + radius
+    off = rounded + spread(reach, w2) + radius
     return new, np.where((off == 0) & (lost == 0), 0.0, off + 2 * U * np.abs(new))
 
 
@@ -137,14 +136,14 @@ def look_up(state: State, layer: Stack) -> None:
     ascending, lost = first[::-1], np.zeros(len(z), dtype=np.bool_)
     for _ in range(MOST_HITS):
         t, error, _ = affine(z[live], w[None, :])
-        high = t[:, 0] + error[:, 0] + radius[live] @ np.abs(w) * (1 + 8 * U)
+        high = t[:, 0] + error[:, 0] + spread(radius[live], w[None, :])[:, 0]
         earliest = len(first) - np.searchsorted(ascending, high, side="left")
-        l = np.maximum(after[live], earliest)  # noqa: E741
-        live, l = live[l < len(first)], l[l < len(first)]  # noqa: E741
+        met = np.maximum(after[live], earliest)
+        live, met = live[met < len(first)], met[met < len(first)]
         if not len(live):
             break
-        z[live], radius[live] = _each(z[live], radius[live], layer, l)
-        after[live] = l + 1
+        z[live], radius[live] = _each(z[live], radius[live], layer, met)
+        after[live] = met + 1
     else:
         lost[live] = True
     state.z, state.radius = z.reshape(m, n, width), radius.reshape(m, n, width)

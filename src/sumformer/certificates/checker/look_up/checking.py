@@ -21,6 +21,7 @@ import numpy as np
 from sumformer.certificates.certificate import Certificate
 from sumformer.certificates.checker.compiled.head import read_head
 from sumformer.certificates.checker.compiled.stream import HUGE
+from sumformer.certificates.checker.deep.dyadic import FLOOR
 from sumformer.certificates.checker.files import read_certificate, read_weights
 from sumformer.certificates.checker.grid.modulus import Modulus
 from sumformer.certificates.checker.integral_norm import SUMMED, powers, root, volume_above
@@ -121,8 +122,11 @@ def _all_finite(net: Network, f: Target, mixed: float) -> None:
 
 
 def _rounding(size: float, stair: Staircase) -> float:
-    """Of a few products, their sum and a bias, in the network and here: at most 16 roundings of numbers up to …"""
-    return 16 * U * (size + float(np.abs(stair.b).max(initial=0.0))) * SUMMED
+    """Of a few products, their sum and a bias, in the network and here: at most 16 roundings of numbers up to …
+
+    And as many underflows, here too.
+    """
+    return 16 * U * (size + float(np.abs(stair.b).max(initial=0.0))) * SUMMED + FLOOR
 
 
 def _choices(cells: int, n: int) -> tuple[Ints, Ints]:
