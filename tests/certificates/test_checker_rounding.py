@@ -12,10 +12,12 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sumformer.certificates.checker import check
 from sumformer.certificates.checker.arithmetic import Arithmetic
 from sumformer.certificates.checker.features import combine, table_error
 from sumformer.certificates.checker.interval import Interval
 from sumformer.certificates.checker.tracked import Tracked, TrackedOperations
+from sumformer.theorems.construction import construct
 
 HALF = Arithmetic(2.0**-11, 0.0, 65504.0, 11)  # nothing here underflows
 OPS = TrackedOperations(HALF)
@@ -67,6 +69,18 @@ def test_powers_lose_nearly_what_is_said():
     worst = max(abs(Fraction(float(g)) - Fraction(float(v)) ** 9) for g, v in zip(got, x, strict=True))
     wide = Tracked(Interval(np.array(1.0), np.array(1.2)), np.array(0.0))
     assert worst <= Fraction(float(OPS.power(wide, 9).error)) <= 6 * worst
+
+
+def test_a_square_that_is_off_by_as_much_as_it_is():
+    """(v + e)² − v² = 2 v e + e²: at v = e three times e², no more."""
+    assert float(OPS.power(tracked(1.0, 1.0), 2).error) <= 3 + 8 * 2.0**-11
+    assert float(OPS.power(tracked(0.0, 1.0), 3).error) <= 1 + 8 * 2.0**-11
+
+
+@pytest.mark.parametrize("source", ["norm2(mean(sigmoid(x-y)))", "norm2(mean(sin(2*(x-y))))"])
+def test_squares_of_coarse_values_verify(source, tmp_path):
+    construct(source, 1.0, d=1).save(tmp_path)
+    assert check(tmp_path).verified, check(tmp_path).failures
 
 
 FUNCTIONS: dict[str, Callable[[float], float]] = {

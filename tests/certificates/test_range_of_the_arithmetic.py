@@ -107,3 +107,17 @@ def test_small_and_large_boxes_verify(source: str, epsilon: float, options: dict
     found = check(tmp_path)
     assert found.verified, found.failures
     assert json.loads((tmp_path / "certificate.json").read_text())["total"] <= epsilon
+
+
+@pytest.mark.parametrize("route", [None, "sums"])
+@pytest.mark.parametrize(
+    ("box", "dtype"), [("-1e400:1e400", "float64"), ("-1e40:1e40", "float32"), ("1e40:3e40", "mixed")]
+)
+def test_boxes_whose_edges_are_no_numbers_are_refused(box: str, dtype: str, route: Any) -> None:
+    with pytest.raises(RefusedError, match="too large or too small"):
+        sumformer.construct("mean(y)", 0.01, d=1, box=box, dtype=dtype, route=route)
+
+
+def test_rounding_that_is_not_bounded_is_called_so() -> None:
+    with pytest.raises(RefusedError, match="in a box as narrow as this"):
+        sumformer.construct("mean(y-x)", 1e-3, route="sums", box="0.1:0.1000001", dtype="float32")

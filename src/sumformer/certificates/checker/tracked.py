@@ -65,7 +65,7 @@ class TrackedOperations:
         return self.rounded(value, self._settle((a.error + value.magnitude * b.error) / least, a, b))
 
     def power(self, v: Tracked, k: int) -> Tracked:
-        """|(v+e)^k − v^k| ≤ k·e·(|v|+e)^{k−1}; v^k is a product of k factors, k − 1 roundings in all.
+        """|(v+e)^k − v^k| ≤ e·Σ_{j<k} (|v|+e)^j |v|^{k−1−j}; v^k is a product of k factors, k − 1 roundings in all.
 
         Of at most 12 products each may underflow by `tiny`, which enters the result k-fold at most.
         """
@@ -73,8 +73,10 @@ class TrackedOperations:
             return self.div(self.const(Fraction(1)), self.power(v, -k))
         if k <= 1:
             return self.const(Fraction(1)) if k == 0 else v
-        value, size = self.exact.power(v.value, k), v.value.magnitude + v.error
-        error = k * v.error * size ** (k - 1)
+        value, least = self.exact.power(v.value, k), v.value.magnitude
+        size = least + v.error
+        with np.errstate(all="ignore"):  # ∞ · 0 is ∞ below
+            error = v.error * sum((size**j * least ** (k - 1 - j) for j in range(k)), np.asarray(0.0)) * (1 + 1e-12)
         rounding = self.a.gamma(k - 1) * size**k + 16 * k * self.a.tiny * np.maximum(1.0, size) ** k
         total = self._settle(error + rounding, v)
         return Tracked(value, np.where(np.maximum(1.0, size) ** k + total < self.a.huge, total, np.inf))

@@ -51,12 +51,10 @@ def refuse_box(box: Box, arithmetic: Arithmetic) -> None:
 
 
 def refuse_overflow(box: Box, arithmetic: Arithmetic) -> None:
-    """Refuse a box whose centre or the reciprocal of whose radius is beyond the numbers of the arithmetic."""
-    if (
-        max(abs(q) for pair in zip(box.centre, box.radius, strict=True) for q in (pair[0], 1 / pair[1]))
-        > arithmetic.huge
-    ):
-        reason = f"centres and reciprocals of radii up to {arithmetic.huge:.1e} are numbers: rescale the target"
+    """Refuse a box whose edges, or the reciprocal of whose radius, are beyond the numbers of the arithmetic."""
+    if max(_sizes(box)) > arithmetic.huge_out or 1 / min(box.radius) > arithmetic.huge:
+        reason = f"edges up to {arithmetic.huge_out:.1e} and radii from {1 / arithmetic.huge:.1e} are numbers"
+        reason = f"{reason}: rescale the target"
         raise RefusedError(f"the box {box} is too large or too small for {arithmetic.name} arithmetic", [reason])
     _refuse_tokens(box, arithmetic)
 

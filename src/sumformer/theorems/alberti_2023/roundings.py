@@ -25,6 +25,7 @@ from sumformer.theorems.alberti_2023.plan import Plan
 
 MAX_DEGREE = 1024
 LARGEST_TABLE_ERROR = 0.005  # products of (1 + τ) are linearised below this; beyond it nothing is claimed
+UNBOUNDED = f"polynomials of degree {MAX_DEGREE} or more, or in a box as narrow as this for its distance from 0,"
 
 
 class Roundings:

@@ -25,6 +25,7 @@ from sumformer.theorems.alberti_2023.interpolation import DegreeBudgetError, Stu
 from sumformer.theorems.alberti_2023.kernel_errors import Switches
 from sumformer.theorems.alberti_2023.plan import Plan, make_plan
 from sumformer.theorems.alberti_2023.ranges import reduction_ranges
+from sumformer.theorems.alberti_2023.roundings import UNBOUNDED
 
 ACCEPT = 0.9  # of ε: leaves room for a checker whose enclosures are a little wider
 MARGIN = 1.05 / ACCEPT  # times a bound that was proved: an ε that is met
@@ -163,9 +164,14 @@ def _search(
             break
         elif room <= 0 or not plan.kernels:
             least = useful(max(2.5 * nearest.rounding, MARGIN * nearest.total), target)
+            unknown = split.rounding == float("inf")
+            alone = (
+                f"what rounding does to {UNBOUNDED} is not bounded"
+                if unknown
+                else f"rounding alone is {split.rounding:.2g}"
+            )
             raise RefusedError(
-                f"ε = {epsilon:g} is not reachable in {arithmetic.name} arithmetic: rounding alone is "
-                f"{split.rounding:.2g}",
+                f"ε = {epsilon:g} is not reachable in {arithmetic.name} arithmetic: {alone}",
                 [*at_a_guess(least), *advice],
                 reachable=least,
             )
