@@ -7,7 +7,7 @@ import math
 import pytest
 import torch
 
-from sumformer.errors import NotSupportedError, ShapeError
+from sumformer.errors import InputError, NotSupportedError, ShapeError
 from sumformer.nn import FavorAttention, PerformerAttention, SumMixer
 from sumformer.nn.prefix_attention import CHUNK
 from sumformer.testing import padding_error, relative_error
@@ -157,6 +157,17 @@ def test_a_stream_checks_its_input(case):
     for shape in ((5, D), (2, 0, D)):
         with pytest.raises(ShapeError, match=rf"{type(module).__name__}.stream: expected"):
             module.stream(torch.zeros(shape, dtype=torch.float64))
+
+
+@over_cases(CAUSAL)
+def test_a_stream_refuses_a_state_that_is_not_its_own(case):
+    module, x = case.make(), tokens(3)
+    _, state = module.stream(x)
+    if state is not None:
+        with pytest.raises(
+            InputError, match=r"stream: expected (as state the \w+ that its last call|the state of its)"
+        ):
+            module.stream(x, [state])
 
 
 @over_cases(case for case in CASES if not case.causal)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from torch import Tensor, nn
 
 from sumformer.kernels.layout import accumulation_dtype
-from sumformer.nn.inputs import check_tokens
+from sumformer.nn.inputs import check_piece
 from sumformer.nn.layer import Layer, check_positive
 from sumformer.nn.segments import Segments
 from sumformer.nn.summary import Summary, prefix_summaries, segment_summaries
@@ -35,7 +35,7 @@ class AverageAttention(Layer):
 
     def stream(self, x: Tensor, state: Summary | None = None) -> tuple[Tensor, Summary]:
         """The next tokens of a stream: their outputs in causal order, and the state for those that follow."""
-        prefixes = prefix_summaries(check_tokens("AverageAttention.stream", x, self.width), state)
+        prefixes = prefix_summaries(check_piece("AverageAttention.stream", x, self.width, state, Summary), state)
         return self._map(prefixes.mean().to(x.dtype)), prefixes.last()
 
     def _map(self, mean: Tensor) -> Tensor:

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from sumformer.nn.box_features import BoxFeatures
-from sumformer.nn.inputs import check_tokens, keep_from_attention_mask, zero_padding
+from sumformer.nn.inputs import check_piece, check_tokens, keep_from_attention_mask, zero_padding
 from sumformer.nn.segments import Segments, segments_of
 from sumformer.nn.summary import Summary
 from sumformer.nn.token_order import compact, spread
@@ -68,7 +68,7 @@ class ExpressionReadings(BoxFeatures, ABC):
 
         Every token has a Σ of its own, n·d' numbers; they are held for a slab of tokens at a time.
         """
-        check_tokens(f"{type(self).__name__}.stream", x, self.d)
+        check_piece(f"{type(self).__name__}.stream", x, self.d, state, Summary)
         outs = []
         for piece in torch.split(x, self._prefix_slab(x), dim=1):
             total, count = self._prefixes(piece, state)

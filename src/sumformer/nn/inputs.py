@@ -13,7 +13,7 @@ from typing import ParamSpec
 import torch
 from torch import Tensor, nn
 
-from sumformer.errors import DtypeError, ShapeError
+from sumformer.errors import DtypeError, InputError, ShapeError
 
 P = ParamSpec("P")
 
@@ -33,6 +33,16 @@ def check_tokens(where: str, x: Tensor, width: int | None = None) -> Tensor:
     if not x.is_floating_point():
         raise DtypeError(where, "a floating-point tensor", x.dtype)
     return x
+
+
+def check_piece(where: str, x: Tensor, width: int | None, state: object, kind: type) -> Tensor:
+    """As `check_tokens`, of the next tokens of a stream; its state is what the last call returned, at first None."""
+    if state is not None and not isinstance(state, kind):
+        raise InputError(
+            f"{where}: expected as state the {kind.__name__} that its last call returned, or None, "
+            f"got {type(state).__name__}"
+        )
+    return check_tokens(where, x, width)
 
 
 def with_dtypes_named(forward: Callable[P, Tensor]) -> Callable[P, Tensor]:

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from sumformer.nn.inputs import check_tokens
+from sumformer.nn.inputs import check_piece
 from sumformer.nn.layer import check_positive
 from sumformer.nn.multi_head import MultiHead
 from sumformer.nn.prefix_attention import FeatureState, prefix_attention
@@ -35,7 +35,7 @@ class FeatureAttention(MultiHead, ABC):
 
     def stream(self, x: Tensor, state: FeatureState | None = None) -> tuple[Tensor, FeatureState]:
         """The next tokens of a stream: their outputs in causal order, and the state for those that follow."""
-        check_tokens(f"{type(self).__name__}.stream", x, self.width)
+        check_piece(f"{type(self).__name__}.stream", x, self.width, state, FeatureState)
         heads, state = self.prefix(x, state)
         return self.join(heads, x), state
 

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from sumformer.errors import ShapeError
-from sumformer.nn.inputs import check_tokens
+from sumformer.nn.inputs import check_piece
 from sumformer.nn.layer import TokenWise, check_positive
 from sumformer.nn.segments import Segments
 from sumformer.nn.token_order import check_fits, check_lengths, ranks
@@ -38,7 +38,7 @@ class Positions(TokenWise, ABC):
 
     def stream(self, x: Tensor, state: int | None = None) -> tuple[Tensor, int]:
         """The next tokens of a stream, counted on from `state`, the number of tokens before them."""
-        check_tokens(f"{type(self).__name__}.stream", x, self.width)
+        check_piece(f"{type(self).__name__}.stream", x, self.width, state, int)
         first = 0 if state is None else state
         r = torch.arange(first, first + x.shape[1], device=x.device)
         return x + self.p(r, x.dtype), first + x.shape[1]
@@ -97,7 +97,8 @@ class LearnedPositions(Positions):
         return super().packed_formula(x, segments, is_causal)
 
     def stream(self, x: Tensor, state: int | None = None) -> tuple[Tensor, int]:
-        count = (0 if state is None else state) + check_tokens("LearnedPositions.stream", x, self.width).shape[1]
+        piece = check_piece("LearnedPositions.stream", x, self.width, state, int)
+        count = (0 if state is None else state) + piece.shape[1]
         if count > self.n_max:
             raise ShapeError("LearnedPositions.stream", f"at most n_max = {self.n_max} tokens", f"{count} by now")
         return super().stream(x, state)

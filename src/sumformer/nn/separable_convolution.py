@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from sumformer.errors import InputError
-from sumformer.nn.inputs import check_tokens
+from sumformer.nn.inputs import check_piece
 from sumformer.nn.layer import Layer, check_positive
 from sumformer.nn.segments import Segments
 from sumformer.nn.token_order import compact, spread
@@ -70,7 +70,7 @@ class SeparableConvolution(Layer):
 
     def stream(self, x: Tensor, state: ConvolutionState | None = None) -> tuple[Tensor, ConvolutionState]:
         """The next tokens of a stream: their outputs in causal order, and the state for those that follow."""
-        check_tokens("SeparableConvolution.stream", x, self.width)
+        check_piece("SeparableConvolution.stream", x, self.width, state, ConvolutionState)
         half = self.kernel_size // 2
         tail = x.new_zeros(x.shape[0], half, self.d_model) if state is None else state.tail
         return self._after(x, tail), ConvolutionState(torch.cat([tail, x], dim=1)[:, x.shape[1] :])

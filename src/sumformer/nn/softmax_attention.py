@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from sumformer.nn.attend import attend, causal_attend, finite_part, lower_attend
-from sumformer.nn.inputs import check_tokens
+from sumformer.nn.inputs import check_piece
 from sumformer.nn.key_value_state import KeyValueState
 from sumformer.nn.multi_head import MultiHead
 from sumformer.nn.normalisers import Normaliser, normaliser_or_softmax
@@ -54,7 +54,7 @@ class SoftmaxAttention(MultiHead):
 
         The state holds the keys and values of all tokens so far.
         """
-        q, k, v = self._qkv(check_tokens("SoftmaxAttention.stream", x, self.width))
+        q, k, v = self._qkv(check_piece("SoftmaxAttention.stream", x, self.width, state, SoftmaxState))
         k, v, broken = finite_part(k, v)
         held = KeyValueState(k, v)
         if state is not None:

@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from sumformer.errors import InputError
-from sumformer.nn.inputs import check_tokens
+from sumformer.nn.inputs import check_piece
 from sumformer.nn.multi_head import MultiHead
 from sumformer.nn.normalisers import Normaliser, normaliser_or_softmax
 from sumformer.nn.patterns.pattern import Composition, Pattern, steps_of_heads
@@ -74,7 +74,7 @@ class SparseAttention(MultiHead):
 
         The state holds the keys and values that a later token may attend to: of a window the last w.
         """
-        x, broken = _finite(check_tokens("SparseAttention.stream", x, self.width))
+        x, broken = _finite(check_piece("SparseAttention.stream", x, self.width, state, SparseState))
         q, k, v = self._qkv(x)
         first = 0 if state is None else state.count
         held = tuple(Held.of(k[:, heads], v[:, heads], first) for _, heads in self._groups())

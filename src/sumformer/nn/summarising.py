@@ -11,7 +11,7 @@ from typing import Any
 from torch import Tensor
 
 from sumformer.errors import DtypeError
-from sumformer.nn.inputs import check_tokens
+from sumformer.nn.inputs import check_piece, check_tokens
 from sumformer.nn.pretrained import PretrainedModule
 from sumformer.nn.segments import Segments
 from sumformer.nn.sequence_map import SequenceMap
@@ -58,7 +58,7 @@ class FeatureSum(SummarisingModule, SequenceMap, ABC):
 
     def stream(self, x: Tensor, state: Summary | None = None) -> tuple[Tensor, Summary]:
         """The next tokens of a stream: their outputs in causal order, and the state for those that follow."""
-        check_tokens(f"{type(self).__name__}.stream", x, self.width)
+        check_piece(f"{type(self).__name__}.stream", x, self.width, state, Summary)
         prefixes = prefix_summaries(self.features(x), state)
         return self.psi_of(x, prefixes), prefixes.last()
 
