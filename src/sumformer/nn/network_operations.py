@@ -11,6 +11,7 @@ from fractions import Fraction
 import torch
 from torch import Tensor
 
+from sumformer.kernels.chebyshev_rows import chebyshev_rows
 from sumformer.targets.torch_evaluation import TorchOperations
 from sumformer.targets.tree import Function
 
@@ -52,6 +53,8 @@ def as_float(value: Fraction | int) -> float:
 
 def chebyshev_table(t: Tensor, degree: int) -> Tensor:
     """t (…, n) ∈ [−1, 1] → (…, n, degree + 1): T_0 = 1, T_1 = t, T_{k+1} = 2t·T_k − T_{k−1}; tokens side by side."""
+    if (table := chebyshev_rows(t, degree)) is not None:
+        return table.mT
     rows = [torch.ones_like(t), t]
     twice = 2 * t
     for k in range(1, degree):
