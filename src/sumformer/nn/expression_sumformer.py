@@ -106,11 +106,17 @@ class ExpressionSumformer(ExpressionReadings):
         blocks = []
         for i, channel in enumerate(self._channels):
             factor = w if channel.is_one else w * self._scalar(channel.factor, y=z)
-            left = in_groups(tables[0] * factor.unsqueeze(-1), self.group, spare=True)
-            right = in_groups(self._suffixes(i, tables), self.group, spare=True)
+            left, right = (in_groups(v, self.group, spare=True) for v in self._sides(i, tables, factor))
             outer = (left.transpose(2, 3) @ right).flatten(2)
             blocks.append(outer.index_select(-1, self._constant(f"feature_{i}", z)))
         return torch.cat(blocks, dim=-1) if blocks else z.new_zeros(z.shape[0], 1, 0)
+
+    def _sides(self, i: int, tables: list[Tensor], factor: Tensor) -> tuple[Tensor, Tensor]:
+        """T of the first coordinate and of the others, the narrower of the two times b and the weight."""
+        left, right = tables[0], self._suffixes(i, tables)
+        if right.shape[-1] < left.shape[-1]:
+            return left, right * factor.unsqueeze(-1)
+        return left * factor.unsqueeze(-1), right
 
     def _suffixes(self, i: int, tables: list[Tensor]) -> Tensor:
         """The distinct products of T over all coordinates but the first that channel i needs."""
@@ -211,7 +217,8 @@ class ExpressionSumformer(ExpressionReadings):
         blocks = []
         for i, channel in enumerate(self._channels):
             factor = w if channel.is_one else w * self._scalar(channel.factor, y=z)
-            outer = (tables[0] * factor.unsqueeze(-1)).transpose(1, 2) @ self._suffixes(i, tables)
+            left, right = self._sides(i, tables, factor)
+            outer = left.transpose(1, 2) @ right
             blocks.append(outer.flatten(1).index_select(-1, self._constant(f"feature_{i}", z)))
         return torch.cat(blocks, dim=-1) if blocks else z.new_zeros(z.shape[0], 0)
 
