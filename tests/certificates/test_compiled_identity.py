@@ -12,8 +12,9 @@ from tampered import Tampered
 
 from sumformer.certificates.checker import check
 from sumformer.certificates.checker.compiled.atoms import Atom, Atoms
+from sumformer.certificates.checker.compiled.element import Element, between
 from sumformer.certificates.checker.compiled.expression_ideal import ExpressionIdeal
-from sumformer.certificates.checker.compiled.forms import Element, Forms, between
+from sumformer.certificates.checker.compiled.forms import Forms
 from sumformer.theorems.construction import construct
 
 

@@ -10,8 +10,9 @@ import pytest
 from flint import fmpq
 
 import sumformer
+from sumformer.certificates.checker.compiled.element import between
 from sumformer.certificates.checker.compiled.files import read_compiled
-from sumformer.certificates.checker.compiled.forms import Forms, between
+from sumformer.certificates.checker.compiled.forms import Forms
 from sumformer.certificates.checker.compiled.head import read_head
 from sumformer.certificates.checker.compiled.jets import jet
 from sumformer.certificates.checker.compiled.ledger import Layer

@@ -11,7 +11,8 @@ from tampered import Tampered
 
 from sumformer.certificates.attack import attack
 from sumformer.certificates.checker import check
-from sumformer.certificates.checker.compiled.forms import Forms, between
+from sumformer.certificates.checker.compiled.element import between
+from sumformer.certificates.checker.compiled.forms import Forms
 from sumformer.certificates.checker.compiled.piecewise import pieces, shifted
 from sumformer.certificates.checker.compiled.root_modulus import root_moves
 from sumformer.certificates.checker.compiled.root_rule import gap

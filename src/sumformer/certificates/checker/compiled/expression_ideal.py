@@ -22,7 +22,8 @@ from sumformer.certificates.checker.bound import bound
 from sumformer.certificates.checker.cells import Cells, cells_per_axis
 from sumformer.certificates.checker.checking import BUDGETS, token_pieces
 from sumformer.certificates.checker.compiled.atoms import Terms, add, rational, scale
-from sumformer.certificates.checker.compiled.forms import INTERVALS, Element, Forms, between, widened
+from sumformer.certificates.checker.compiled.element import Element, between, widened
+from sumformer.certificates.checker.compiled.forms import INTERVALS, Forms
 from sumformer.certificates.checker.compiled.ledger import Value
 from sumformer.certificates.checker.compiled.series import Place, Series, reduction_ranges
 from sumformer.certificates.checker.compiled.written_out import apart, meanings

@@ -2,48 +2,28 @@
 
 Rules beyond those of polynomials: e^P e^Q = e^{P+Q}, e^{log A − log B} = A/B, (k D + R)/D = k + R/D,
 max(a, b) = b + (a − b)⁺, t⁺ = t + (−t)⁺. A function value is an atom; one whose argument is near that of a known atom
-is taken for it, and errs by slope × distance. The atom of a root is √max(A, 0), for any sum A of monomials. An error
-that is not 0 is at least FLOOR, and numbers that errors are multiplied by lie between FLOOR and 1/FLOOR: so no product
-of them is lost to underflow, or divided by an overflow.
+is taken for it, and errs by slope × distance. The atom of a root is √max(A, 0), for any sum A of monomials. A⁺ of an A
+whose sign is known is A, or 0.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
-from typing import Any
 
-import numpy as np
 from flint import fmpq
 
-from sumformer.certificates.checker.compiled.atoms import UP, Atom, Atoms, Terms, add, lead, rational, scale
+from sumformer.certificates.checker.compiled.atoms import UP, Atom, Atoms, Monomial, Terms, add, lead, rational, scale
+from sumformer.certificates.checker.compiled.element import FLOOR, Element, between, moderate, widened
 from sumformer.certificates.checker.compiled.root_modulus import root_moves
+from sumformer.certificates.checker.compiled.slope import slope
 from sumformer.certificates.checker.interval import Interval, IntervalOperations
 from sumformer.certificates.checker.verification import Unproved
 
 INTERVALS = IntervalOperations()
 ZERO = fmpq(0)
-FLOOR = 1e-150
-
-
-@dataclass(frozen=True, slots=True)
-class Element:
-    """A value as a sum of monomials, within `error`, and an interval that holds it."""
-
-    terms: Terms
-    error: float
-    range: Interval
-
-    def __post_init__(self) -> None:
-        if self.error != 0 and not self.error >= FLOOR:
-            object.__setattr__(self, "error", math.inf if math.isnan(self.error) else FLOOR)
-
-    @property
-    def size(self) -> float:
-        """≥ |value|, in the range in which errors are multiplied; ∞ beyond it."""
-        found = float(self.range.magnitude)
-        return max(found, FLOOR) if 0 < found <= 1 / FLOOR else (0.0 if found == 0 else math.inf)
+SHORT = 64  # terms, which are then also looked at one by one
 
 
 class Forms:
@@ -53,6 +33,8 @@ class Forms:
         self.atoms = Atoms(d)
         self._logs: dict[int, Element] = {}
         self._inverses: dict[int, Terms] = {}
+        self._ranges: dict[Monomial, Interval] = {}  # of named numbers
+        self._signs: dict[int, int] = {}  # of the arguments of (·)⁺, where they are known
 
     # ---- leaves
 
@@ -67,7 +49,9 @@ class Forms:
     def named(self, name: object, range: Interval) -> Element:
         """A number known by name."""
         size, least = float(range.magnitude), float(range.mignitude)
-        return self._atom(self.atoms.number(Atom(name, {}, size, least, False)), 0.0, range)
+        out = self._atom(self.atoms.number(Atom(name, {}, size, least, False)), 0.0, range)
+        self._ranges.setdefault(next(iter(out.terms)), range)
+        return out
 
     def mean(self, e: Element) -> Element:
         """Over the tokens, of a function of one token: monomial by monomial."""
@@ -201,7 +185,12 @@ class Forms:
         return self._within(self.sub(b, self.positive(self.sub(b, a))), INTERVALS.extremum(op, a.range, b.range))
 
     def positive(self, t: Element) -> Element:
-        """max(t, 0), of t with leading coefficient 1."""
+        """max(t, 0), of t with leading coefficient 1.
+
+        It errs from Σ⁺ by no more than t from its Σ, as (·)⁺ is 1-Lipschitz; and Σ⁺ = Σ where Σ ≥ 0, and 0 where Σ ≤ 0.
+        Whether a sign is made use of, the first Σ = c A, c > 0, decides for all that are near: so equal numbers are
+        written alike, however well the range of each is known. Where A is taken for Σ/c, their distance is paid for.
+        """
         range = INTERVALS.extremum("max", t.range, INTERVALS.const(Fraction(0)))
         if t.terms.keys() <= {self.atoms.one}:
             value = max(t.terms.get(self.atoms.one, ZERO), ZERO)
@@ -209,13 +198,36 @@ class Forms:
         first = lead(t.terms)[1]
         if first < 0:
             return self._within(self.add(t, self.positive(self.neg(t))), range)
-        unit = scale(t.terms, 1 / moderate(first))
+        unit, sign = scale(t.terms, 1 / moderate(first)), self._sign(t)
         near = self.atoms.nearest("positive", unit)
         if near is None:
             size = (float(range.magnitude) + t.error) / float(first) * UP
+            size = min(size, self.atoms.mass(unit))  # A⁺ ≤ |A|, which a range does not know where terms have cancelled
             near = self.atoms.number(Atom("positive", unit, size, 0.0, self.atoms.own(unit))), 0.0
+            if sign:
+                self._signs[near[0]] = sign
+        known = self._signs.get(near[0], 0)
+        if known and sign:
+            return Element(t.terms if sign > 0 else {}, t.error, range)
+        plus = self._atom(near[0], 0.0, range).terms if not known else self.atoms.table[near[0]].argument
         error = ((max(near[1] * float(first), FLOOR) if near[1] else 0.0) + t.error) * UP
-        return Element({(self.atoms.zero, ((near[0], 1),), 0): first}, error, range)
+        return Element(scale(plus, first) if known >= 0 else {}, error, range)
+
+    def _sign(self, t: Element) -> int:
+        """Of Σ, which is within e of t: t ≥ e makes it ≥ 0, t ≤ −e makes it ≤ 0; or from its terms; 0 if unknown."""
+        for low, high in ((t.range.lo - t.error, t.range.hi + t.error), self._span(t.terms)):
+            if low >= 0 or high <= 0:
+                return 1 if low >= 0 else -1
+        return 0
+
+    def _span(self, terms: Terms) -> tuple[float, float]:
+        """Where a short Σ lies, term by term: what a range does not know where terms have cancelled."""
+        out = between(0.0, 0.0) if len(terms) <= SHORT else between(-math.inf, math.inf)
+        for m, c in terms.items() if len(terms) <= SHORT else ():
+            size, factor = self.atoms.size(m), INTERVALS.const(Fraction(int(c.numerator), int(c.denominator)))
+            held = between(1.0, 1.0) if m == self.atoms.one else self._ranges.get(m, between(-size, size))
+            out = INTERVALS.add(out, INTERVALS.mul(factor, held))
+        return float(out.lo), float(out.hi)
 
     def function(self, fn: str, v: Element) -> Element:
         if fn == "abs":
@@ -224,8 +236,9 @@ class Forms:
         if fn == "sqrt":
             return self.root(v)
         range = INTERVALS.function(fn, v.range)
-        if v.terms.keys() <= {self.atoms.one} and not v.error:
-            return self._number(fn, v.terms.get(self.atoms.one, ZERO))
+        if v.terms.keys() <= {self.atoms.one}:
+            moved = max(slope(fn, v.range, v.error) * v.error, FLOOR) if v.error else 0.0
+            return self._number(fn, v.terms.get(self.atoms.one, ZERO), moved)
         if fn == "exp":
             return self._exponential(v, range)
         return self._of_atom(fn, v, range)
@@ -233,9 +246,10 @@ class Forms:
     def root(self, v: Element) -> Element:
         """√max(v, 0), which is what a Sumformer takes too."""
         above = INTERVALS.extremum("max", v.range, INTERVALS.const(Fraction(0)))
-        if v.terms.keys() <= {self.atoms.one} and not v.error:
+        if v.terms.keys() <= {self.atoms.one}:
+            moved = max(float(root_moves(float(v.range.lo), v.error)), FLOOR) if v.error else 0.0
             at = max(v.terms.get(self.atoms.one, ZERO), ZERO)
-            return self._number("sqrt", at) if at else self.const(Fraction(0))
+            return self._number("sqrt", at, moved) if at or moved else self.const(Fraction(0))
         return self._of_atom("sqrt", v, INTERVALS.function("sqrt", above))
 
     def _of_atom(self, fn: str, v: Element, range: Interval) -> Element:
@@ -250,12 +264,12 @@ class Forms:
                 self._logs[near[0]] = Element(v.terms, 0.0, widened(v.range, v.error))
         return self._atom(near[0], error * UP, range)
 
-    def _number(self, fn: str, at: fmpq) -> Element:
-        """fn of a constant: a number, within the error of its enclosure."""
+    def _number(self, fn: str, at: fmpq, moved: float) -> Element:
+        """fn within `moved` of that of a constant: a number, within the error of its enclosure."""
         found = INTERVALS.function(fn, INTERVALS.const(Fraction(int(at.numerator), int(at.denominator))))
         middle = float(found.lo + found.hi) / 2
-        error = max(float(found.hi) - middle, middle - float(found.lo)) * UP
-        return Element({self.atoms.one: rational(middle)} if middle else {}, error, found)
+        error = (max(float(found.hi) - middle, middle - float(found.lo)) + moved) * UP
+        return Element({self.atoms.one: rational(middle)} if middle else {}, error, widened(found, moved))
 
     def _exponential(self, v: Element, range: Interval) -> Element:
         pulled, rest = self.const(Fraction(1)), dict(v.terms)
@@ -273,28 +287,3 @@ class Forms:
 
     def _within(self, e: Element, range: Interval) -> Element:
         return Element(e.terms, e.error, range)
-
-
-def moderate(factor: Any) -> Any:
-    """The factor, if errors may be multiplied by it."""
-    if factor and not FLOOR <= abs(float(factor)) <= 1 / FLOOR:
-        raise Unproved(f"identity: numbers beyond {1 / FLOOR:g}, or below {FLOOR:g}, are not followed")
-    return factor
-
-
-def between(low: float, high: float) -> Interval:
-    return Interval(np.asarray(low), np.asarray(high))
-
-
-def widened(v: Interval, by: float) -> Interval:
-    return Interval(np.nextafter(v.lo - by, -np.inf), np.nextafter(v.hi + by, np.inf)) if by else v
-
-
-def slope(fn: str, v: Interval, pad: float) -> float:
-    """sup |fn'| within `pad` of v."""
-    low, high = float(v.lo) - pad, float(v.hi) + pad
-    if fn == "exp":
-        return math.exp(high) * UP if high < 700 else math.inf
-    if fn == "log" and low <= 0:
-        raise Unproved("identity: an argument of log may not be positive")
-    return 1 / low * UP if fn == "log" else UP

@@ -19,9 +19,10 @@ from sumformer.certificates.checker.claims import (
     read_constants,
     weight_failures,
 )
+from sumformer.certificates.checker.compiled.element import Element
 from sumformer.certificates.checker.compiled.expression_ideal import ExpressionIdeal
 from sumformer.certificates.checker.compiled.files import Compiled
-from sumformer.certificates.checker.compiled.forms import Element, Forms
+from sumformer.certificates.checker.compiled.forms import Forms
 from sumformer.certificates.checker.compiled.ledger import Value
 from sumformer.certificates.checker.compiled.symmetric_ideal import SymmetricIdeal
 from sumformer.certificates.checker.files import CONFIG_FILE, network_of

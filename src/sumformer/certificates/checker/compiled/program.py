@@ -13,8 +13,9 @@ import numpy as np
 from flint import fmpq
 
 from sumformer.certificates.checker.compiled.atoms import UP, Terms, rational
+from sumformer.certificates.checker.compiled.element import Element, between, moderate
 from sumformer.certificates.checker.compiled.files import Compiled
-from sumformer.certificates.checker.compiled.forms import INTERVALS, Element, Forms, between, moderate
+from sumformer.certificates.checker.compiled.forms import INTERVALS, Forms
 from sumformer.certificates.checker.compiled.ideal import Ideal
 from sumformer.certificates.checker.compiled.ledger import Functional, Value
 from sumformer.certificates.checker.compiled.root_modulus import ROOT

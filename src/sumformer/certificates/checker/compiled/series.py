@@ -13,7 +13,8 @@ from flint import fmpq
 
 from sumformer.certificates.checker.bound import Evaluation
 from sumformer.certificates.checker.compiled.atoms import UP, Terms, add, rational, scale
-from sumformer.certificates.checker.compiled.forms import FLOOR, INTERVALS, Element, Forms, between, moderate, widened
+from sumformer.certificates.checker.compiled.element import FLOOR, Element, between, moderate, widened
+from sumformer.certificates.checker.compiled.forms import INTERVALS, Forms
 from sumformer.certificates.checker.features import norm_of
 from sumformer.certificates.checker.interval import Floats, Interval
 from sumformer.certificates.checker.network import Network, Term, shifted
@@ -147,5 +148,6 @@ def reduction_ranges(passes: tuple[Pass, ...]) -> dict[Place, Interval]:
             for c, v in enumerate(values):
                 low, high = float((v.value.lo - v.error).min()), float((v.value.hi + v.error).max())
                 known = out.get((node, c), between(low, high))
-                out[node, c] = widened(between(min(low, float(known.lo)), max(high, float(known.hi))), 1e-300)
+                hull = between(min(low, float(known.lo)), max(high, float(known.hi)))
+                out[node, c] = widened(hull, 1e-300) if v.error.any() else hull  # low and high are then rounded
     return out

@@ -15,8 +15,8 @@ from fractions import Fraction
 
 import numpy as np
 
+from sumformer.certificates.checker.compiled.element import Element
 from sumformer.certificates.checker.compiled.files import Compiled, tensor
-from sumformer.certificates.checker.compiled.forms import Element
 from sumformer.certificates.checker.compiled.head import Head
 from sumformer.certificates.checker.compiled.ledger import Functional, Layer, Value
 from sumformer.certificates.checker.interval import Floats

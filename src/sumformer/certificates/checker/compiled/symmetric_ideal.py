@@ -10,8 +10,9 @@ import numpy as np
 from flint import fmpq
 
 from sumformer.certificates.checker.compiled.atoms import Terms, add, rational, scale
+from sumformer.certificates.checker.compiled.element import Element, between, widened
 from sumformer.certificates.checker.compiled.expression_ideal import CLOSE
-from sumformer.certificates.checker.compiled.forms import Element, Forms, between, widened
+from sumformer.certificates.checker.compiled.forms import Forms
 from sumformer.certificates.checker.compiled.ledger import Value
 from sumformer.certificates.checker.interval import Floats, meet
 from sumformer.certificates.checker.symmetric.checking import proved_maxima

@@ -8,8 +8,8 @@ from fractions import Fraction
 
 import numpy as np
 
+from sumformer.certificates.checker.compiled.element import Element
 from sumformer.certificates.checker.compiled.files import Compiled
-from sumformer.certificates.checker.compiled.forms import Element
 from sumformer.certificates.checker.compiled.head import Head
 from sumformer.certificates.checker.compiled.ledger import Entry, Gadget
 from sumformer.certificates.checker.compiled.root_rule import root

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from sumformer.certificates.checker.compiled.atoms import Atoms, Terms, add
-from sumformer.certificates.checker.compiled.forms import Element
+from sumformer.certificates.checker.compiled.element import Element
 
 
 def meanings(pairs: Iterable[tuple[Element, Element]], atoms: Atoms) -> dict[int, Terms]:
