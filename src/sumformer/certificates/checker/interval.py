@@ -104,15 +104,13 @@ class IntervalOperations:
 
     def mul(self, a: Interval, b: Interval) -> Interval:
         products = (a.lo * b.lo, a.lo * b.hi, a.hi * b.lo, a.hi * b.hi)
-        result = enclose(_fold(np.minimum, products), _fold(np.maximum, products))
-        return Interval(_not_below_zero(result.lo, (a.lo >= 0) & (b.lo >= 0)), result.hi)
+        return _signed(enclose(_fold(np.minimum, products), _fold(np.maximum, products)), a, b)
 
     def div(self, a: Interval, b: Interval) -> Interval:
         if bool(np.any((b.lo <= 0) & (b.hi >= 0))):
             raise Unproved("a denominator may vanish on the box")
         quotients = (a.lo / b.lo, a.lo / b.hi, a.hi / b.lo, a.hi / b.hi)
-        result = enclose(_fold(np.minimum, quotients), _fold(np.maximum, quotients))
-        return Interval(_not_below_zero(result.lo, (a.lo >= 0) & (b.lo > 0)), result.hi)
+        return _signed(enclose(_fold(np.minimum, quotients), _fold(np.maximum, quotients)), a, b)
 
     def power(self, v: Interval, k: int) -> Interval:
         if k < 0:
@@ -163,8 +161,17 @@ _FROM = {"exp": (0.0, 1.0), "tanh": (0.0, 0.0), "sigmoid": (0.0, 0.5), "log": (1
 
 
 def _not_below_zero(lo: Floats, sure: NDArray[np.bool_]) -> Floats:
-    """Sums, products and quotients of values ≥ 0 are ≥ 0, which the step outward would forget."""
+    """Sums of values ≥ 0 are ≥ 0, which the step outward would forget."""
     return np.where(sure & (lo < 0), 0.0, lo)
+
+
+def _signed(result: Interval, a: Interval, b: Interval) -> Interval:
+    """A product or quotient of two values ≥ 0, or of two ≤ 0, is ≥ 0; of one of each, ≤ 0: the step outward forgets."""
+    above = ((a.lo >= 0) & (b.lo >= 0)) | ((a.hi <= 0) & (b.hi <= 0))
+    below = ((a.lo >= 0) & (b.hi <= 0)) | ((a.hi <= 0) & (b.lo >= 0))
+    return Interval(
+        np.where(above & (result.lo < 0), 0.0, result.lo), np.where(below & (result.hi > 0), 0.0, result.hi)
+    )
 
 
 def _fold(pick: np.ufunc, values: tuple[Floats, ...]) -> Any:

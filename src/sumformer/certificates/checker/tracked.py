@@ -67,12 +67,16 @@ class TrackedOperations:
     def power(self, v: Tracked, k: int) -> Tracked:
         """|(v+e)^k − v^k| ≤ e·Σ_{j<k} (|v|+e)^j |v|^{k−1−j}; v^k is a product of k factors, k − 1 roundings in all.
 
-        Of at most 12 products each may underflow by `tiny`, which enters the result k-fold at most.
+        Of at most 12 products each may underflow by `tiny`, which enters the result k-fold at most. A square is one
+        product: |(v+e)(v+e') − v²| ≤ (2|v| + e)·e for |e'| ≤ e, whether it is written v² or v·v.
         """
         if k < 0:
             return self.div(self.const(Fraction(1)), self.power(v, -k))
         if k <= 1:
             return self.const(Fraction(1)) if k == 0 else v
+        if k == 2:
+            error = (2 * v.value.magnitude + v.error) * v.error
+            return self.rounded(self.exact.power(v.value, 2), self._settle(error, v))
         value, least = self.exact.power(v.value, k), v.value.magnitude
         size = least + v.error
         with np.errstate(all="ignore"):  # ∞ · 0 is ∞ below

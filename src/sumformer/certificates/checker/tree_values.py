@@ -85,7 +85,7 @@ def applied(node: Node, ops: Operations[V], v: list[list[V]]) -> list[V]:
         case Binary("-"):
             return [ops.sub(a, b) for a, b in _pairs(node, v)]
         case Binary("*"):
-            return [ops.mul(a, b) for a, b in _pairs(node, v)]
+            return _products(node, ops, _pairs(node, v))
         case Binary("/"):
             return [ops.div(a, b) for a, b in _pairs(node, v)]
         case Power(_, k):
@@ -95,7 +95,7 @@ def applied(node: Node, ops: Operations[V], v: list[list[V]]) -> list[V]:
         case Extremum(op):
             return [ops.extremum(op, a, b) for a, b in _pairs(node, v)]
         case Dot():
-            return [ops.total([ops.mul(a, b) for a, b in zip(v[0], v[1], strict=True)])]
+            return [ops.total(_products(node, ops, list(zip(v[0], v[1], strict=True))))]
         case Norm2():
             return [ops.total([ops.power(a, 2) for a in v[0]])]
         case Norm():
@@ -103,6 +103,16 @@ def applied(node: Node, ops: Operations[V], v: list[list[V]]) -> list[V]:
         case Total():
             return [ops.total(v[0])]
     raise Unproved(f"unknown node {node!r}")
+
+
+def _products(node: Node, ops: Operations[V], pairs: list[tuple[V, V]]) -> list[V]:
+    """a·b, coordinate by coordinate; where both factors are written alike, the square of one.
+
+    At given tokens equal sub-trees have one value: a·b = a², which is ≥ 0. Equal enclosures alone do not say so (those
+    of x and y are, over one box), so it is the trees that are compared, never the values.
+    """
+    left, right = node.children
+    return [ops.power(a, 2) for a, _ in pairs] if left == right else [ops.mul(a, b) for a, b in pairs]
 
 
 def _pairs(node: Node, v: list[list[V]]) -> list[tuple[V, V]]:
