@@ -81,6 +81,18 @@ def test_exactly_f_at_the_cells_centres(activation: str):
     assert torch.equal(made.network(moved), made.network(X))
 
 
+@pytest.mark.parametrize("activation", ["step", "relu"])
+@pytest.mark.parametrize("architecture", ["transformer", "performer"])
+def test_one_token_has_no_code(tmp_path: Path, architecture: str, activation: str):
+    """φ = 0 takes no step: none is built, so that no ramp is written which nothing reads."""
+    made = construct("x", 0.3, n=1, architecture=architecture, route="grid", options={"activation": activation})
+    made.save(tmp_path)
+    verdict = verify(tmp_path, attack=False)
+    assert verdict.verified, verdict.proof.failures
+    first, code = (made.network.blocks[k * (2 if activation == "relu" else 1)].feed_forward for k in (0, 1))
+    assert len(first.value_1) > 0 == len(code.value_1) == len(code.value_2)
+
+
 def test_edges_belong_to_the_upper_cell_and_neighbours_to_the_lower():
     network = construct("max(y)", 0.2, n=2, architecture="transformer", route="grid").network
     edge = float(-network.blocks[0].feed_forward.b_1[0])

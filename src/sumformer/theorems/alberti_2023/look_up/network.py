@@ -66,11 +66,12 @@ def _cell(f: Target, per_axis: int, cell: int, ramps: Sequence[float]) -> Stairc
 
 
 def _code(code: Sequence[int], cell: int, at: int) -> Staircase:
-    """φ(q), by its differences, at thresholds q = k − ½."""
+    """φ(q), by its differences, at thresholds q = k − ½, none where nothing changes: for one token φ = 0."""
     phi = np.array(code, dtype=np.float64)
-    count = len(code) - 1
-    half: FloatArray = np.arange(1, count + 1) - np.float64(0.5)
-    return _between(half, {cell: 1.0}, {at: np.diff(phi)}, {at: float(phi[0])})
+    changes = np.diff(phi)
+    half: FloatArray = np.arange(1, len(code)) - np.float64(0.5)
+    kept = changes != 0
+    return _between(half[kept], {cell: 1.0}, {at: changes[kept]}, {at: float(phi[0])})
 
 
 def _entry(table: Table, n: int, cell: int, mean: int, out: Sequence[int]) -> Staircase:
