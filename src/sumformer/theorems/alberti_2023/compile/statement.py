@@ -13,6 +13,7 @@ from sumformer.targets.target import Target
 from sumformer.theorems.alberti_2023.arithmetic import Arithmetic
 from sumformer.theorems.alberti_2023.compile.compiler import USABLE, Parts, compile_network, ideal_of
 from sumformer.theorems.alberti_2023.compile.mean_head import MeanHead
+from sumformer.theorems.alberti_2023.compile.moderate import require_moderate
 from sumformer.theorems.alberti_2023.guesses import useful
 from sumformer.theorems.built import ROUNDING_SLACK, SLACK, Built, in_one_line
 from sumformer.theorems.nearest import nearest
@@ -75,6 +76,7 @@ def _built(
     approximation = sum(t.bound for t in ideal.approximation)
     room = USABLE * epsilon - approximation
     compilation = compile_network(ideal, f, 0.98 * room / SLACK, head)
+    require_moderate(compilation.network)
     terms = (*ideal.approximation, *_terms(compilation.parts, epsilon, approximation))
     total = sum(t.bound for t in terms)
     if not total <= epsilon:

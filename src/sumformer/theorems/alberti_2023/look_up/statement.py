@@ -29,6 +29,7 @@ from sumformer.theorems.integral_norm import SUMMED, powers, root
 RAMPS = 0.04  # of ε
 LEAST_RAMP = 2.0**-45  # of a side
 LEAST = 1e-300  # enclosures of 0 have a width
+FARTHEST = 2**200  # |x|: beyond, x over the width of a ramp may overflow
 
 
 def look_up_asked(route: str | None, activation: str | None, p: float | None) -> bool:
@@ -129,6 +130,8 @@ def _check(f: Target, arithmetic: Arithmetic, architecture: str, activation: str
         reasons.append(f"a table has one number of tokens (--tokens 3); now it is {f.tokens.formula()}")
     if f.positioned:
         reasons.append("places of tokens are not looked up; a sumformer takes them by route grid")
+    if any(abs(end) > FARTHEST for end in (*f.box.lower, *f.box.upper)):
+        reasons.append(f"the box reaches beyond {float(FARTHEST):.2g}; write the target in other units")
     if reasons:
         raise RefusedError(f"a look-up {architecture} is not built for this", reasons)
     return activation
