@@ -22,6 +22,7 @@ KNOWN: list[tuple[str, dict[str, Any]]] = [
     ("exp(-abs(mean(y)))", {"box": "-1:0", "architecture": "linformer"}),
     ("min(x + sum(y)/3, x)", {"box": "1:2"}),
     ("max(min(sum(y)/3, mean(max(y, 0.2))), sum(y)/3)", {"box": "-1:0"}),
+    ("max(x - exp(-mean(y)), x)", {"box": "-2:2"}),
     ("x*exp(-abs(exp(-abs(0.3)))) + sqrt(log(2))", {}),
 ]
 

@@ -225,7 +225,8 @@ class Forms:
         out = between(0.0, 0.0) if len(terms) <= SHORT else between(-math.inf, math.inf)
         for m, c in terms.items() if len(terms) <= SHORT else ():
             size, factor = self.atoms.size(m), INTERVALS.const(Fraction(int(c.numerator), int(c.denominator)))
-            held = between(1.0, 1.0) if m == self.atoms.one else self._ranges.get(m, between(-size, size))
+            unknown = between(-size if any(m[0]) or m[1] else 0.0, size)  # e^E > 0
+            held = between(1.0, 1.0) if m == self.atoms.one else self._ranges.get(m, unknown)
             out = INTERVALS.add(out, INTERVALS.mul(factor, held))
         return float(out.lo), float(out.hi)
 
