@@ -7,8 +7,11 @@ from typing import Any
 
 import pytest
 from flint import fmpq
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from sumformer.certificates.checker import check
+from sumformer.certificates.checker.compiled.atoms import Terms, rational
 from sumformer.certificates.checker.compiled.element import Element, between
 from sumformer.certificates.checker.compiled.forms import Forms
 from sumformer.theorems.construction import construct
@@ -62,6 +65,40 @@ def test_a_range_that_holds_t_says_nothing_of_a_sum_farther_off():
     half = {((1,), (), 0): fmpq(1, 2)}
     forms.positive(Element(half, 0.5, between(0.0, 0.0)))
     assert forms.positive(Element(half, 0.0, between(-0.5, 0.5))).terms not in (half, {})
+
+
+def value(forms: Forms, terms: Terms, u: Fraction) -> Fraction:
+    """Σ at u, of terms of degree 1 and positive parts of such."""
+    out = Fraction(0)
+    for (alpha, atoms, _), c in terms.items():
+        factor = Fraction(int(c.numerator), int(c.denominator)) * (u if alpha == (1,) else 1)
+        for number, _ in atoms:
+            factor *= max(value(forms, forms.atoms.table[number].argument, u), Fraction(0))
+        out += factor
+    return out
+
+
+near_one = st.sampled_from([0.0, 2.0**-30, -(2.0**-30), 2.0**-24, 0.25, -0.5]).map(lambda v: 1 + v)
+sign = st.sampled_from([1.0, -1.0])
+lines = st.tuples(
+    near_one, sign, near_one, sign, st.sampled_from([0.0, 2.0**-31, 0.25]), st.floats(-1, 1), st.booleans()
+)
+
+
+@settings(deadline=None, max_examples=300)
+@given(st.lists(lines, min_size=1, max_size=5), st.integers(-8, 8))
+def test_positive_parts_are_within_their_error(found, at):
+    """t = a + b u + share·e, of which a + b u ± e is known, and a range that holds it, wider or not."""
+    forms, u = Forms(1), Fraction(at, 8)
+    for a, s, b, r, e, share, wide in found:
+        a, b = s * a, r * b
+        shift, more = share * e, 2.0 if wide else 2.0**-50
+        terms = {((0,), (), 0): rational(a), ((1,), (), 0): rational(b)}
+        t = Element(terms, e, between(a - abs(b) + shift - more, a + abs(b) + shift + more))
+        positive = forms.positive(t)
+        true = max(Fraction(a) + Fraction(b) * u + Fraction(shift), Fraction(0))
+        assert abs(true - value(forms, positive.terms, u)) <= Fraction(positive.error)
+        assert Fraction(float(positive.range.lo)) <= true <= Fraction(float(positive.range.hi))
 
 
 def test_equal_numbers_are_written_alike():
