@@ -21,8 +21,9 @@ _interpreted = False  # tests of the kernels on a CPU set this, together with TR
 
 def chebyshev_rows(t: Tensor, degree: int) -> Tensor | None:
     """t (batch, n), float32 or float64 → (batch, degree + 1, n); None where the kernel does not run."""
-    wide = t.dim() == 2 and t.shape[1] >= LEAST and t.dtype in (torch.float32, torch.float64)
-    if not wide or not (_interpreted or runs_on(t)) or watched(t) or transformed():
+    if watched(t) or transformed() or not (_interpreted or runs_on(t)):  # a compiler must not see the length compared
+        return None
+    if t.dim() != 2 or t.shape[1] < LEAST or t.dtype not in (torch.float32, torch.float64):
         return None
     if torch.is_grad_enabled() and t.requires_grad:
         return None

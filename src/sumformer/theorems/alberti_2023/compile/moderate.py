@@ -14,7 +14,8 @@ def require_moderate(network: CompiledTransformer) -> None:
     """Refuse values, the weights they are read with, and weights of the network that the proof does not follow."""
     sizes: list[float] = []
     for value in network.ledger["values"]:
-        sizes.append(max(map(abs, value["range"])))
+        reach = max(map(abs, value["range"]))
+        sizes.append(reach if reach > value["error"] else 0.0)  # what is 0 is enclosed with a width
         of = value.get("of", [])
         for f in of if isinstance(of, list) else [of] if isinstance(of, dict) else []:
             sizes += [*f["weights"], f["offset"]]
