@@ -170,6 +170,25 @@ def test_a_stream_refuses_a_state_that_is_not_its_own(case):
             module.stream(x, [state])
 
 
+@over_cases(CAUSAL)
+def test_a_stream_refuses_a_state_of_other_sequences(case):
+    module = case.make()
+    _, state = module.stream(tokens(3, batch=2))
+    if any(isinstance(v, torch.Tensor) for v in getattr(state, "__dict__", {}).values()):
+        with pytest.raises(ShapeError, match="of the 2 sequences that its state is of"):
+            module.stream(tokens(3, batch=3), state)
+
+
+@over_cases(CAUSAL)
+def test_a_state_keeps_nothing_else_alive(case):
+    module = case.make()
+    with torch.no_grad():
+        _, state = module.stream(tokens(60, batch=2))
+    for value in getattr(state, "__dict__", {}).values():
+        if isinstance(value, torch.Tensor):
+            assert value.untyped_storage().nbytes() == value.numel() * value.element_size()
+
+
 @over_cases(case for case in CASES if not case.causal)
 def test_what_has_no_causal_order_says_why(case):
     module, x = case.make(), tokens(5, batch=1)

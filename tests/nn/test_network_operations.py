@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import torch
 
+from sumformer.kernels.chebyshev_rows import LEAST
 from sumformer.nn.network_operations import chebyshev_table
 
 
@@ -33,3 +34,17 @@ def test_high_degrees_stay_small_under_a_compiler():
     compiled = torch.compile(chebyshev_table, fullgraph=True, dynamic=True, backend=keep)
     assert torch.equal(compiled(t, 60), chebyshev_table(t, 60))
     assert written_terms(graphs[0]) < 10_000
+
+
+def test_one_graph_for_few_and_for_many_tokens():
+    graphs = []
+
+    def count(module, _):
+        graphs.append(module.graph)
+        return module.forward
+
+    compiled = torch.compile(chebyshev_table, fullgraph=True, dynamic=True, backend=count)
+    for n in (100, LEAST - 1, LEAST, 10 * LEAST):
+        t = torch.linspace(-1, 1, 3 * n, dtype=torch.float64).reshape(3, n)
+        assert torch.equal(compiled(t, 4), chebyshev_table(t, 4))
+    assert len(graphs) == 1

@@ -8,6 +8,7 @@ import torch
 import sumformer
 from sumformer.errors import (
     DomainError,
+    DtypeError,
     FileFormatError,
     InputError,
     OutsideBoxError,
@@ -256,3 +257,17 @@ def test_what_is_constructed_is_printed_in_a_line():
     assert repr(made.certificate).startswith("Certificate(x*mean(y), d = 1, any tokens, box 0:1: sup error ≤ ")
     assert repr(gadget).startswith("Gadget(polynomial: 47 layers, width 7, error ≤ ")
     assert all(len(repr(thing)) < 120 for thing in (made, made.certificate, gadget))
+
+
+def test_queries_and_summaries_of_another_network_are_refused(gauss):
+    net, other = gauss.network, sumformer.construct("mean(sigmoid(x-y))", 1e-2, d=1).network
+    x, z = torch.rand(3, 4, 2).double(), torch.rand(3, 4, 1).double()
+    with pytest.raises(ShapeError, match=r"\(batch, n, 2\)"):
+        net.apply(torch.rand(3, 4, 3).double(), net.summarise(x))
+    with pytest.raises(ShapeError, match="latent dimension"):
+        net.apply(x, other.summarise(z))
+    with pytest.raises(ShapeError, match="of 3 sequences, or of one"):
+        net.apply(x, net.summarise(x[:2]))
+    with pytest.raises(DtypeError, match="a Summary"):
+        net.apply(x, torch.rand(3))
+    assert torch.allclose(net.apply(x, net.summarise(x[:1]))[:1], net(x[:1]))

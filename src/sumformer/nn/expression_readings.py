@@ -72,7 +72,7 @@ class ExpressionReadings(BoxFeatures, ABC):
         outs = []
         for piece in torch.split(x, self._prefix_slab(x), dim=1):
             total, count = self._prefixes(piece, state)
-            state = Summary(total[:, -1], count[:, -1])
+            state = Summary(total, count).last()
             out = self.psi_of(piece.flatten(0, 1).unsqueeze(1), Summary(total.flatten(0, 1), count.flatten()))
             outs.append(torch.unflatten(out.squeeze(1), 0, piece.shape[:2]))
         if state is None:

@@ -42,7 +42,11 @@ def check_piece(where: str, x: Tensor, width: int | None, state: object, kind: t
             f"{where}: expected as state the {kind.__name__} that its last call returned, or None, "
             f"got {type(state).__name__}"
         )
-    return check_tokens(where, x, width)
+    check_tokens(where, x, width)
+    held = next((value for value in getattr(state, "__dict__", {}).values() if isinstance(value, Tensor)), None)
+    if held is not None and held.shape[0] != x.shape[0]:
+        raise ShapeError(where, f"tokens of the {held.shape[0]} sequences that its state is of", x.shape)
+    return x
 
 
 def with_dtypes_named(forward: Callable[P, Tensor]) -> Callable[P, Tensor]:

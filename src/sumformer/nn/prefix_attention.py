@@ -50,7 +50,7 @@ def prefix_attention(
     states = _chunk_states(k, u, state)
     earlier = (q + states.peak[:, :, :-1]).exp() @ states.total[:, :, :-1]
     out = (earlier + _own((q + k).exp(), u) + _within(q, k, u)).flatten(2, 3)[:, :, :n]
-    after = FeatureState(states.peak[:, :, -1], states.total[:, :, -1])
+    after = FeatureState(states.peak[:, :, -1].clone(), states.total[:, :, -1].clone())
     return out[..., :-1], out[..., -1:], c, after
 
 

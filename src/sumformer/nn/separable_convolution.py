@@ -73,7 +73,7 @@ class SeparableConvolution(Layer):
         check_piece("SeparableConvolution.stream", x, self.width, state, ConvolutionState)
         half = self.kernel_size // 2
         tail = x.new_zeros(x.shape[0], half, self.d_model) if state is None else state.tail
-        return self._after(x, tail), ConvolutionState(torch.cat([tail, x], dim=1)[:, x.shape[1] :])
+        return self._after(x, tail), ConvolutionState(torch.cat([tail, x], dim=1)[:, x.shape[1] :].clone())
 
     def _after(self, x: Tensor, tail: Tensor) -> Tensor:
         """The taps that do not look ahead, on x behind the tokens of `tail`."""

@@ -60,7 +60,7 @@ class SoftmaxAttention(MultiHead):
         if state is not None:
             held, broken = state.held.then(held), broken | state.broken
         heads = lower_attend(q, held.keys, held.values, self.normaliser, self._factor)
-        return self.join(torch.where(broken, torch.nan, heads), x), SoftmaxState(broken[:, :, -1:], held)
+        return self.join(torch.where(broken, torch.nan, heads), x), SoftmaxState(broken[:, :, -1:].clone(), held)
 
     @property
     def _factor(self) -> float:

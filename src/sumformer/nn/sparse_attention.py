@@ -87,7 +87,7 @@ class SparseAttention(MultiHead):
             out, broken = torch.cat(meet, 1), broken | state.broken
         count = first + x.shape[1]
         held = tuple(each.lasting(step, count) for each, (step, _) in zip(held, self._groups(), strict=True))
-        return torch.where(broken, torch.nan, self.join(out, x)), SparseState(count, broken[:, -1:], held)
+        return torch.where(broken, torch.nan, self.join(out, x)), SparseState(count, broken[:, -1:].clone(), held)
 
     def _attend(self, q: Tensor, k: Tensor, v: Tensor, lengths: Tensor | None, is_causal: bool) -> Tensor:
         """Each group of heads with the step that it uses."""

@@ -10,7 +10,7 @@ from typing import Any
 
 from torch import Tensor
 
-from sumformer.errors import DtypeError
+from sumformer.errors import DtypeError, ShapeError
 from sumformer.nn.inputs import check_piece, check_tokens
 from sumformer.nn.pretrained import PretrainedModule
 from sumformer.nn.segments import Segments
@@ -31,7 +31,27 @@ class SummarisingModule(PretrainedModule, ABC):
             if not callable(x) or isinstance(x, Tensor):
                 raise DtypeError(f"{type(self).__name__}.apply", "queries x and a Summary", type(state).__name__)
             return super().apply(x)
-        return self.psi_of(check_tokens(f"{type(self).__name__}.apply", x), state)
+        where = f"{type(self).__name__}.apply"
+        check_tokens(where, x, self.token_width)
+        if not isinstance(state, Summary):
+            raise DtypeError(where, "queries x and a Summary", type(state).__name__)
+        if self.summary_width not in (None, state.total.shape[-1]):
+            raise ShapeError(where, f"a summary of latent dimension {self.summary_width}", state.total.shape)
+        if state.total.shape[0] != x.shape[0] and 1 not in (state.total.shape[0], x.shape[0]):
+            raise ShapeError(where, f"a summary of {x.shape[0]} sequences, or of one", state.total.shape)
+        return self.psi_of(x, state)
+
+    @property
+    def token_width(self) -> int | None:
+        """Of every token; None where any will do."""
+        width: int | None = getattr(self, "d", None)
+        return width
+
+    @property
+    def summary_width(self) -> int | None:
+        """d', where it is known."""
+        width: int | None = getattr(self, "latent_dimension", None)
+        return width
 
 
 class FeatureSum(SummarisingModule, SequenceMap, ABC):
@@ -39,6 +59,10 @@ class FeatureSum(SummarisingModule, SequenceMap, ABC):
 
     width: int | None = None
     mean: bool
+
+    @property
+    def token_width(self) -> int | None:
+        return self.width
 
     @abstractmethod
     def features(self, x: Tensor) -> Tensor:

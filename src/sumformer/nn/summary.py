@@ -38,8 +38,8 @@ class Summary:
         return Summary(self.total - other.total, self.count - other.count)
 
     def last(self) -> Summary:
-        """What the last token sees, of one summary per token."""
-        return Summary(self.total[:, -1], self.count[:, -1])
+        """What the last token sees, of one summary per token, copied: the others are set free."""
+        return Summary(self.total[:, -1].clone(), self.count[:, -1].clone())
 
     def mean(self) -> Tensor:
         """total / count, and 0 for an empty multiset."""
