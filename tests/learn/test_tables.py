@@ -102,3 +102,44 @@ def test_a_token_without_a_set_is_refused(tmp_path, ids):
 def test_labels_of_a_dictionary_are_text(tmp_path):
     labels = pa.array(np.where(A > 0, "pos", "neg").tolist()).dictionary_encode()
     assert read(write(tmp_path / "t.parquet", set=IDS, x=A, y=labels)).task.classes == ("neg", "pos")
+
+
+def test_text_that_is_not_utf_8_is_refused_before_training(tmp_path):
+    file = tmp_path / "latin.csv"
+    for column, text in (
+        ("column y", "set,x,y\n" + "a,1.0,é\na,2.0,é\nb,3.0,o\n" * 5),
+        ("column set", "set,x,y\n" + "é,1.0,2.5\no,2.0,3.5\n" * 5),
+        ("names of columns", "set,x,y,é\na,1.0,2.5,0\nb,2.0,3.5,0\n"),
+    ):
+        file.write_text(text, encoding="latin-1")
+        with pytest.raises(FileFormatError, match=rf"{column}.* not UTF-8; save the file as UTF-8"):
+            read(file)
+        file.write_text(text, encoding="utf-8")
+        assert read(file).d == 1
+
+
+def test_a_column_of_another_kind_is_named(tmp_path):
+    days = np.datetime64("2020-01-01") + np.arange(len(A))
+    for role, column, expected in (
+        ("x1", days, "real numbers, got date32"),
+        ("x1", np.where(A > 0, "pos", "neg"), "real numbers, got string"),
+        ("y1", days, "numbers or text, got date32"),
+        ("y1", [b"raw"] * len(A), "numbers or text, got binary"),
+        ("set", [{"jet": 1}] * len(A), "numbers or text, got struct"),
+    ):
+        file = write(tmp_path / "t.parquet", **{"set": IDS, "x0": A, "x1": B, "y0": A, "y1": B} | {role: column})
+        with pytest.raises(FileFormatError, match=f"column {role}: expected {expected}"):
+            read(file)
+    for names in (days, [b"%d" % i for i in IDS]):  # they only tell sets apart
+        assert len(read(write(tmp_path / "t.parquet", set=names, x=A, y=B))) == len(set(names))
+
+
+@pytest.mark.parametrize("column", ["set", "y"])
+def test_an_empty_cell_of_text_is_missing_in_a_csv(tmp_path, column):
+    names = {"set": [f"jet {i}" for i in IDS], "y": np.where(IDS % 2, "odd", "even").tolist()}
+    whole = read(write(tmp_path / "t.csv", x=A, **names))
+    assert (len(whole), whole.task.classes, whole.task.per_token) == (30, ("even", "odd"), False)
+    names[column][3] = ""
+    with pytest.raises(FileFormatError, match=f"column {column} has missing values"):
+        read(write(tmp_path / "t.csv", x=A, **names))
+    assert read(write(tmp_path / "t.parquet", x=A, **names)).task.kind == "classification"  # there null is missing

@@ -18,6 +18,8 @@ from sumformer.errors import FileFormatError, InputError, MissingDependencyError
 from sumformer.learn.sets import Columns
 
 TABLES = (".parquet", ".csv")
+# Kinds of numpy's dtypes that a column may have: as a feature, as a target, as the names of sets.
+NUMBERS, LABELS, NAMES = "fiub", "fiubU", "fiubUSOMm"
 
 
 def arrays_of(path: Path, asked: Columns, per: str | None, with_targets: bool) -> dict[str, Any]:
@@ -30,10 +32,10 @@ def arrays_of(path: Path, asked: Columns, per: str | None, with_targets: bool) -
     if not table.num_rows:
         raise FileFormatError(path, "has no rows")
     order, starts = set_order(path, table, found.set)
-    x = np.split(_values(path, table, found.features)[order], starts[1:])
+    x = np.split(_values(path, table, found.features, NUMBERS)[order], starts[1:])
     if not found.targets:
         return {"x": x, "columns": found}
-    values = _values(path, table, found.targets)[order]
+    values = _values(path, table, found.targets, LABELS)[order]
     y = np.split(values[:, 0] if len(found.targets) == 1 else values, starts[1:])
     repeated = any(len(a) > 1 for a in y) and all((a == a[:1]).all() for a in y)
     if per == "set" and not repeated and any(len(a) > 1 for a in y):
@@ -67,7 +69,11 @@ def read_table(path: Path) -> Any:
     import pyarrow.parquet as parquet
 
     try:
-        return parquet.read_table(path) if path.suffix == ".parquet" else csv.read_csv(path)
+        table = parquet.read_table(path) if path.suffix == ".parquet" else csv.read_csv(path)
+        _ = table.column_names  # decoded only now
+        return table
+    except UnicodeDecodeError:
+        raise FileFormatError(path, "has names of columns that are not UTF-8; save the file as UTF-8") from None
     except (pyarrow.ArrowException, OSError, ValueError) as error:
         raise FileFormatError(path, f"is truncated or not a {path.suffix[1:]} file ({error})") from None
 
@@ -101,7 +107,7 @@ def _pyarrow() -> Any:
 
 def set_order(path: Path, table: Any, set_column: str) -> tuple[Any, Any]:
     """Rows by set, sets in order of their first row, rows of a set in the order of the file; where each set starts."""
-    names = _values(path, table, [set_column])[:, 0]
+    names = _values(path, table, [set_column], NAMES)[:, 0]
     if names.dtype.kind == "f" and np.isnan(names).any():
         raise FileFormatError(path, f"column {set_column} has missing values")
     _, first, place = np.unique(names, return_index=True, return_inverse=True)
@@ -117,12 +123,26 @@ def _numbered(names: Sequence[str], letter: str) -> list[str]:
     return [name for _, name in sorted(found)]
 
 
-def _values(path: Path, table: Any, names: Sequence[str]) -> Any:
-    """(rows, columns) of one dtype; a missing value is refused."""
-    nulls = [name for name in names if table[name].null_count]
-    if nulls:
-        raise FileFormatError(path, f"column {nulls[0]} has missing values")
-    return np.stack([_plain(table[name]) for name in names], axis=1)
+def _values(path: Path, table: Any, names: Sequence[str], kinds: str) -> Any:
+    """(rows, columns) of one dtype."""
+    return np.stack([_column(path, name, table[name], kinds) for name in names], axis=1)
+
+
+def _column(path: Path, name: str, column: Any, kinds: str) -> Any:
+    """As an array of one of `kinds`, with no value missing; text of a .csv is missing where it is empty."""
+    import pyarrow.types as types
+
+    if column.null_count:
+        raise FileFormatError(path, f"column {name} has missing values")
+    if path.suffix == ".csv" and types.is_binary(column.type):
+        raise FileFormatError(path, f"column {name} is not UTF-8; save the file as UTF-8")
+    array = _plain(column)
+    if array.dtype.kind not in kinds or types.is_nested(column.type):
+        expected = "real numbers" if kinds == NUMBERS else "numbers or text"
+        raise FileFormatError(path, f"column {name}: expected {expected}, got {column.type}")
+    if path.suffix == ".csv" and array.dtype.kind == "U" and (array == "").any():
+        raise FileFormatError(path, f"column {name} has missing values")
+    return array
 
 
 def _plain(column: Any) -> Any:
