@@ -90,6 +90,20 @@ def test_predictions_go_to_columns_of_the_network_and_to_none_that_is_read(tmp_p
     assert "expected 1 names of columns" in run(*common, "a,b", code=2)
 
 
+def test_probabilities_take_the_place_of_no_other_column(tmp_path):
+    labels = np.where(IDS % 2, "b", "a")
+    file = write(tmp_path / "t.csv", set=IDS, p_a=A, x=B, p_b=labels)
+    for features, words in (("p_a,x", "column p_a is read"), ("x", "column p_b is for probabilities")):
+        names = ("--features", features, "--targets", "p_b", "--overwrite")
+        run("fit", file, *names, "--out", tmp_path / "net", *QUICK)
+        common = ("predict", tmp_path / "net", file, "--probabilities", "--out")
+        assert words in run(*common, tmp_path / "p.csv", code=2)
+        assert not (tmp_path / "p.csv").exists()
+    run(*common, tmp_path / "p.csv", "--targets", "label")
+    out = table(tmp_path / "p.csv")
+    assert out.column_names == ["set", "x", "label", "p_a", "p_b"]
+
+
 @pytest.mark.parametrize(
     "ids", [[None, *map(str, IDS[1:])], [None, *map(int, IDS[1:])], [float("nan"), *IDS[1:] * 1.0]]
 )

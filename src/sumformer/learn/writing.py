@@ -46,6 +46,18 @@ def column_names(task: Task, asked: Sequence[str], trained: Columns | None, used
     return names
 
 
+def probability_names(task: Task, names: Sequence[str], used: Columns) -> tuple[str, ...]:
+    """p_label of each class: never a column that is read, nor one of the predictions, which are called `names`."""
+    wanted = tuple(f"p_{label}" for label in task.classes or ())
+    read = [name for name in wanted if name in (used.set, *used.features)]
+    if read:
+        raise InputError(f"column {read[0]} is read; probabilities cannot take its place: write them as .npz")
+    twice = [name for name in wanted if name in names]
+    if twice:
+        raise InputError(f"column {twice[0]} is for probabilities; name the predictions otherwise, as --targets label")
+    return wanted
+
+
 def write_predictions(
     path: Path,
     y: Array,
@@ -67,7 +79,8 @@ def write_predictions(
         outputs = y if y.ndim > 1 + task.per_token else y[..., None]
         new = {name: outputs[lead][:, k] for k, name in enumerate(names)}
         if probabilities is not None:
-            new |= {f"p_{label}": probabilities[lead][:, k] for k, label in enumerate(task.classes or ())}
+            of_classes = probability_names(task, names, sets.columns)
+            new |= {name: probabilities[lead][:, k] for k, name in enumerate(of_classes)}
         data = with_columns(Path(source), new, sets.columns.set, task.per_token, path.suffix)
     else:
         arrays = {"y": y} | ({} if probabilities is None else {"p": probabilities})
