@@ -56,6 +56,12 @@ def test_noise_is_no_better_than_a_constant():
     assert fitted.warning.startswith("the validation loss, ")
 
 
+def test_a_target_that_never_changes_is_worth_a_warning():
+    fitted = fit(sets_from_arrays(X, np.ones(120)), QUICK)
+    assert fitted.constant_loss == 0.0
+    assert "is not below the best constant's, 0. Try" in fitted.warning
+
+
 def test_the_loss_of_the_constant_is_that_of_the_training_mean_and_shares():
     """Nothing held out: all sets train and validate, so of numbers it is 1, of labels nearly their entropy."""
     settings = replace(QUICK, epochs=1, validation=0.0, test=0.0)

@@ -60,7 +60,7 @@ class Fitted:
             before = "those before training" if self.settings.start is None else "those it started from"
             found.append(f"no epoch improved the validation loss, so the weights are {before}")
         loss = self.history[self.best_epoch]["validation"]
-        if self.constant_loss and loss >= self.constant_loss:
+        if self.constant_loss is not None and loss >= self.constant_loss:
             found.append(f"the validation loss, {loss:.4g}, is not below the best constant's, {self.constant_loss:.4g}")
             tries.append("another architecture, or other features if y does not depend on these")
         return f"{'; '.join(found)}. Try {', '.join(tries)}" if found else ""
