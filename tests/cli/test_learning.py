@@ -106,6 +106,18 @@ def test_a_mistake_is_one_message_and_exit_code_2(tmp_path, arguments, words):
     ]
 
 
+def test_a_start_is_not_built_anew(tmp_path):
+    """What --start would leave unused is refused, by name and no more; the default asked for is asked for too."""
+    start = ("fit", "target:mean(y)", "--start", "nowhere", "--out", tmp_path / "out")
+    building = {"--as": "mlp-sumformer", "--hidden": "64", "--depth": "1", "--latent": "4", "--parameters": "100"}
+    for option, value in building.items():
+        words = " ".join(run(*start, option, value, code=2).stderr.split())
+        assert "has its architecture and size already" in words
+        assert words.endswith(f"leave out {option}")
+    assert "leave out --as, --hidden" in " ".join(run(*start, "--hidden", 7, "--as", "sparse", code=2).stderr.split())
+    assert "no such file" in run(*start, "--epochs", 2, "--learning-rate", 0.1, code=2).stderr
+
+
 def test_predict_refuses_tokens_of_another_width(data, tmp_path):
     run("fit", data / "tokens.npz", "--out", tmp_path, *QUICK, "--no-report")
     result = run("predict", tmp_path, "target:mean(y)", "--dim", "3", "--out", tmp_path / "p.npz", code=2)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,7 +12,7 @@ from rich.table import Table
 from sumformer.cli import learning
 from sumformer.cli.output import Json, command, console, drawing, messages, print_json
 from sumformer.cli.training_progress import shown_progress
-from sumformer.errors import FolderInUseError
+from sumformer.errors import FolderInUseError, InputError
 from sumformer.learn.architectures import ARCHITECTURES
 from sumformer.learn.evaluation import Examination, examine
 from sumformer.learn.fitted import Fitted
@@ -44,6 +45,8 @@ Threads = Annotated[int | None, typer.Option("--threads", help="Threads of torch
 Device = Annotated[str | None, typer.Option("--device", help="cpu or cuda; default cpu.")]
 SaveEvery = Annotated[float, typer.Option("--save-every", help="Seconds between checkpoints.")]
 NoReport = Annotated[bool, typer.Option("--no-report", help="Skip report.html.")]
+
+BUILDING = {"architecture": "--as"} | {name: f"--{name}" for name in ("hidden", "depth", "latent", "parameters")}
 
 
 @command
@@ -81,8 +84,6 @@ def fit(
     as_json: Json = False,
 ) -> int | None:
     """Train a network on sets of tokens. Ctrl-C stops and saves; --resume goes on, after kill -9 as well."""
-    sampling = Sampling(sets, tokens, dim, box)
-    read_sets = read(data, learning.reading(per, task, set_column, features, targets, sampling))
     options: dict[str, Any] = {
         "architecture": architecture,
         "hidden": hidden,
@@ -101,6 +102,10 @@ def fit(
         "start": None if start is None else str(start),
     }
     given = {name: value for name, value in options.items() if value is not None}
+    if start is not None:
+        _check_start(start, given)
+    sampling = Sampling(sets, tokens, dim, box)
+    read_sets = read(data, learning.reading(per, task, set_column, features, targets, sampling))
     place = Folder(out, resume, overwrite, save_every)
     if resume and not out.exists():
         messages.print(f"nothing to resume in {out}: a new run begins", markup=False)
@@ -126,6 +131,16 @@ def fit(
         messages.print(f"stopped after {epoch}; the best network so far is saved. --resume goes on to the same bits")
         return 130
     return None
+
+
+def _check_start(start: Path, given: Mapping[str, Any]) -> None:
+    """Refuse options that say how to build a network, where there is one already."""
+    idle = [option for name, option in BUILDING.items() if name in given]
+    if idle:
+        raise InputError(
+            f"--start goes on with the network in {start}, which has its architecture and size already: "
+            f"leave out {', '.join(idle)}"
+        )
 
 
 def examination(fitted: Fitted, sets: Sets) -> Examination | None:
