@@ -98,6 +98,11 @@ class CompiledTransformer(SummarisingModule):
         return len(self.ledger["attention"]["means"])
 
     @property
+    def summary_width(self) -> int:
+        """That of the attention's values, which are one at least."""
+        return self.attention.W_V.out_features
+
+    @property
     def exact_n(self) -> int | None:
         """Of the head (`ledger["tokens"]`), or of S: power sums of the others are for one n."""
         head: int | None = self.ledger["tokens"]
