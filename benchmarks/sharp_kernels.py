@@ -3,7 +3,7 @@
 python benchmarks/sharp_kernels.py [--n 100000] [--only rank] [--json FILE]
 python benchmarks/sharp_kernels.py --device cuda [--n 1048576] [--json FILE]
 
-`exact_seconds` is scaled from the queries computed, the better of two runs each; `error` is the largest difference from
+`exact_seconds` is scaled from the queries computed, the best of six runs each; `error` is the largest difference from
 the exact sum in float64 on 256 queries. On a CPU both sides are in float64 on the same threads. On a GPU both take
 float32 tokens and give float32, the network (eager) with float64 inside; the exact sum is in float32, compiled or
 eager, whichever is faster. Tokens are uniform in the box. `verified` is null where python-flint is not installed.
@@ -53,11 +53,11 @@ CASES: list[tuple[str, str, int, float, Pair]] = [
 
 
 def seconds(call: Callable[[], object]) -> float:
-    """The better of two runs, after one that is not timed."""
+    """The best of six runs, after one that is not timed."""
     wait = torch.cuda.synchronize if torch.cuda.is_available() else lambda: None
     call()
     best = float("inf")
-    for _ in range(2):
+    for _ in range(6):
         wait()
         start = time.perf_counter()
         call()
