@@ -127,9 +127,8 @@ def main() -> None:
         print(json.dumps(row), flush=True)
         rows.append(row)
     if options.json:
-        asked = "--device cuda --json benchmarks/results/sharp_kernels_h200.json"
-        asked = asked if on_gpu else "--json benchmarks/results/sharp_kernels_cpu.json"
-        command = f"python benchmarks/sharp_kernels.py --n {n} {asked}"
+        published = f"benchmarks/results/sharp_kernels_{'h200' if on_gpu else 'cpu'}.json"
+        command = f"python benchmarks/sharp_kernels.py --device {options.device} --n {n} --json {published}"
         machine = {"device": torch.cuda.get_device_name()} if on_gpu else {"threads": torch.get_num_threads()}
         result = {"n": n, **machine, "torch": torch.__version__, "rows": rows}
         with open(options.json, "w", encoding="utf-8") as file:

@@ -52,3 +52,13 @@ def test_far_positions_are_exact_before_rounding_to_bfloat16():
     low = SinusoidalPositions(4)(torch.zeros(1, 3000, 4, dtype=torch.bfloat16))
     high = SinusoidalPositions(4)(torch.zeros(1, 3000, 4, dtype=torch.float64))
     assert (low - high).abs().max() <= 4e-3
+
+
+def test_a_compiled_stream_counts_on():
+    module, state, wanted = SinusoidalPositions(4), None, None
+    compiled = torch.compile(module.stream, fullgraph=True, dynamic=True, backend="eager")
+    for n in (5, 7, 3):
+        x = torch.rand(2, n, 4)
+        (got, state), (out, wanted) = compiled(x, state), module.stream(x, wanted)
+        assert torch.equal(got, out)
+        assert state == wanted

@@ -43,7 +43,8 @@ def check_piece(where: str, x: Tensor, width: int | None, state: object, kind: t
             f"got {type(state).__name__}"
         )
     check_tokens(where, x, width)
-    held = next((value for value in getattr(state, "__dict__", {}).values() if isinstance(value, Tensor)), None)
+    numbers = {} if state is None or kind is int else vars(state)
+    held = next((value for value in numbers.values() if isinstance(value, Tensor)), None)
     if held is not None and held.shape[0] != x.shape[0]:
         raise ShapeError(where, f"tokens of the {held.shape[0]} sequences that its state is of", x.shape)
     return x

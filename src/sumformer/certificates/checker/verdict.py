@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from sumformer.certificates.certificate import NOT_CLAIMED, OF_A_SUMFORMER, TORCH_FUNCTIONS, Certificate, sha256
+from sumformer.certificates.certificate import NOT_CLAIMED, TORCH_FUNCTIONS, Certificate, sha256
 from sumformer.certificates.checker.files import CONFIG_FILE, WEIGHTS_FILE
 from sumformer.certificates.checker.interval import ASSUMPTION
 from sumformer.certificates.checker.verification import Unproved, Verification
@@ -26,12 +26,13 @@ def hash_failures(folder: Path, c: Certificate) -> list[str]:
     return [f"{field}: {name} has another hash" for field, name in pairs if sha256(folder / name) != getattr(c, field)]
 
 
-def assumption_failures(c: Certificate, *needed: str, functions: bool = False) -> list[str]:
+def assumption_failures(c: Certificate, *needed: str, functions: bool | None = None) -> list[str]:
     """The certificate names the assumptions of the proof, each once, and no other.
 
-    That on torch's functions is needed where the network evaluates one, and may be named in any case of a Sumformer.
+    `functions`: whether the network evaluates one of torch's. Then that assumption is needed too; else it may be named,
+    unless this is None.
     """
-    if functions or (TORCH_FUNCTIONS in c.assumptions and needed[: len(OF_A_SUMFORMER)] == OF_A_SUMFORMER):
+    if functions or (functions is False and TORCH_FUNCTIONS in c.assumptions):
         needed = (*needed, TORCH_FUNCTIONS)
     out = [
         f"assumptions: {text!r} is missing, on which the proof relies" for text in needed if text not in c.assumptions
