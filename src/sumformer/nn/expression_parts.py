@@ -83,14 +83,31 @@ class Kernel:
 
 
 @dataclass
-class Product:
-    """Π_g K̃_g restricted to the features β in `support`; `series` are the (channel, p) that are summed against it."""
+class SeriesOfProduct:
+    """A product of kernels; `series` are the (channel, p) that are summed against it."""
+
+    series: list[tuple[int, Polynomial]] = field(default_factory=list, init=False)
+
+    @property
+    def series_count(self) -> int:
+        return len(self.series)
+
+    def add_series(self, channel: int, polynomial: Polynomial) -> int:
+        """The place of (channel, p) among the series, added if new."""
+        key = (channel, polynomial)
+        if key not in self.series:
+            self.series.append(key)
+        return self.series.index(key)
+
+
+@dataclass
+class Product(SeriesOfProduct):
+    """Π_g K̃_g restricted to the features β in `support`."""
 
     kernels: tuple[int, ...]
     support: tuple[MultiIndex, ...]
     parts: tuple[Kernel, ...]
     y_shape: tuple[int, ...]
-    series: list[tuple[int, Polynomial]] = field(default_factory=list)
 
     @staticmethod
     def read(data: Mapping[str, Any], kernels: Sequence[Kernel]) -> Product:
@@ -98,10 +115,6 @@ class Product:
         support = tuple(tuple(int(b) for b in beta) for beta in data["support"])
         parts = tuple(kernels[k] for k in chosen)
         return Product(chosen, support, parts, tuple(kernel.y_size for kernel in parts) or (1,))
-
-    @property
-    def series_count(self) -> int:
-        return len(self.series)
 
     @property
     def x_total(self) -> int:
@@ -112,13 +125,6 @@ class Product:
         """Numbers held per token while Σ_α T_α(u) Q_α is contracted coordinate by coordinate."""
         first = self.parts[0].x_degrees[0] + 1 if self.parts else 1
         return first + self.x_total // first * self.series_count
-
-    def add_series(self, channel: int, polynomial: Polynomial) -> int:
-        """The place of (channel, p) among the series, added if new."""
-        key = (channel, polynomial)
-        if key not in self.series:
-            self.series.append(key)
-        return self.series.index(key)
 
     def support_index(self) -> list[int]:
         """Where β lies in the tensor of shape `y_shape`, flattened."""
@@ -185,8 +191,8 @@ class Reduction:
     def read(
         data: Mapping[str, Any],
         d: int,
-        channels: Sequence[Channel],
-        products: Sequence[Product],
+        channels: int,
+        products: Sequence[SeriesOfProduct],
         known: Mapping[Reduce, int],
         own: dict[str, Program],
     ) -> Reduction:
@@ -203,13 +209,13 @@ class Reduction:
 def _read_term(
     data: Mapping[str, Any],
     d: int,
-    channels: Sequence[Channel],
-    products: Sequence[Product],
+    channels: int,
+    products: Sequence[SeriesOfProduct],
     known: Mapping[Reduce, int],
     own: dict[str, Program],
 ) -> ReductionTerm:
     channel, product = int(data["channel"]), int(data["product"])
-    if not (0 <= channel < len(channels) and 0 <= product < len(products)):
+    if not (0 <= channel < channels and 0 <= product < len(products)):
         raise InputError("term: its channel or product does not exist")
     polynomial = tuple((tuple(int(g) for g in gamma), Fraction(c)) for gamma, c in data["polynomial"])
     source = str(data["own"])

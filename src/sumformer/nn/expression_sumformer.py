@@ -25,19 +25,16 @@ from sumformer.nn.arithmetics import dtypes_of
 from sumformer.nn.box_features import slab_elements
 from sumformer.nn.contraction import contract_rows, kernel_rows
 from sumformer.nn.expression_kernels import kernels_for
-from sumformer.nn.expression_parts import Channel, Kernel, Product, Reduction
+from sumformer.nn.expression_parts import Channel, Kernel, Product
 from sumformer.nn.expression_readings import ExpressionReadings
 from sumformer.nn.inputs import check_tokens, keep_from_attention_mask
-from sumformer.nn.network_operations import NetworkOperations
-from sumformer.nn.program import Program
+from sumformer.nn.reduced_expression import ReducedExpression
 from sumformer.nn.summary import Summary
 from sumformer.nn.token_sum import in_groups, levels, sum_groups
-from sumformer.targets import Reduce, parse, to_source
-from sumformer.targets import reductions as all_reductions
 from sumformer.targets.domain import MAX_TOKENS
 
 
-class ExpressionSumformer(ExpressionReadings):
+class ExpressionSumformer(ReducedExpression, ExpressionReadings):
     """(batch, n, d) → (batch, n, width of the expression)."""
 
     def __init__(
@@ -60,23 +57,11 @@ class ExpressionSumformer(ExpressionReadings):
         self.expression, self.d, self.centre, self.radius = expression, d, list(centre), list(radius)
         self.arithmetic, self.group, self.channels, self.kernels = arithmetic, group, list(channels), list(kernels)
         self.products, self.reductions = list(products), list(reductions)
-        tree = parse(expression, d)
         self._channels = [Channel.read(c, d) for c in channels]
         self.latent_dimension = sum(len(c.support) for c in self._channels)  # d'
         self._kernels = [Kernel.read(k) for k in kernels]
         self._products = [Product.read(p, self._kernels) for p in products]
-        self._reductions: list[Reduction] = []
-        places: dict[Reduce, int] = {}
-        own: dict[str, Program] = {}
-        for data in reductions:
-            reduction = Reduction.read(data, d, self._channels, self._products, places, own)
-            places[reduction.node] = len(self._reductions)
-            self._reductions.append(reduction)
-        missing = [to_source(part) for part in all_reductions(tree) if part not in places]
-        if missing:
-            raise InputError(f"ExpressionSumformer: no terms are given for {', '.join(missing)}")
-        self.width = tree.width
-        self._program, self._own = Program(tree, places), list(own.values())
+        self._read_expression(expression, reductions, len(channels), self._products)
         shapes = [(k.x_size, k.y_size) for k in self._kernels]
         self.coefficients = nn.ParameterList(nn.Parameter(torch.zeros(s, dtype=self.inside)) for s in shapes)
         self._add_constants()
@@ -143,32 +128,6 @@ class ExpressionSumformer(ExpressionReadings):
         """What stands in ψ for each reduction of the expression, inner ones first: (batch, n or 1, its width)."""
         return self._reduced(x.to(self.inside), state, self._contract(state))
 
-    def _psi(self, x: Tensor, state: Summary, contracted: list[Tensor]) -> Tensor:
-        ops, reduced = NetworkOperations(self.inside, x.device), self._reduced(x, state, contracted)
-        return self._program.run(ops, x, None, reduced).expand(*x.shape[:2], self.width)
-
-    def _reduced(self, x: Tensor, state: Summary, contracted: list[Tensor]) -> list[Tensor]:
-        ops = NetworkOperations(self.inside, x.device)
-        means = self._evaluate(x, contracted)
-        count = state.count[:, None, None].to(self.inside)
-        reduced: list[Tensor] = []
-        factors: dict[int, Tensor] = {}
-        for reduction in self._reductions:
-            own_means = self._own_means(x) if reduction.kind.endswith("others") else None
-            columns = []
-            for terms in reduction.components:
-                total, own = x.new_zeros(()), x.new_zeros(())
-                for term in terms:
-                    if term.own not in factors:
-                        factors[term.own] = self._own[term.own].run(ops, x, None, reduced)
-                    factor = factors[term.own]
-                    total = total + factor * means[term.product][..., term.series, None]
-                    if own_means is not None:
-                        own = own + factor * own_means[term.product][..., term.series, None]
-                columns.append(_over_tokens(reduction.kind, count, total, own).expand(*x.shape[:2], 1))
-            reduced.append(ops.cat(columns))
-        return reduced
-
     # ---- the mean of each series, contracted with the kernels' coefficients
 
     def _contract(self, state: Summary) -> list[Tensor]:
@@ -190,7 +149,7 @@ class ExpressionSumformer(ExpressionReadings):
             out.append(full.movedim(1, -1))
         return out
 
-    def _evaluate(self, x: Tensor, contracted: list[Tensor]) -> list[Tensor]:
+    def _means(self, x: Tensor, contracted: list[Tensor]) -> list[Tensor]:
         """For each product the mean of its series at x, (batch, s or 1, series)."""
         tables = self._tables(x, self.x_degrees)
         pairs = zip(self._products, contracted, strict=True)
@@ -201,7 +160,7 @@ class ExpressionSumformer(ExpressionReadings):
         batch, s = x.shape[:2]
         ones = x.new_ones(batch * s, 1)
         flat = x.reshape(batch * s, 1, self.d)
-        means = self._evaluate(flat, self._contract_mean(self._single(flat, ones)))
+        means = self._means(flat, self._contract_mean(self._single(flat, ones)))
         return [m.reshape(batch, s, m.shape[-1]) for m in means]
 
     def _features(self, z: Tensor) -> Tensor:
@@ -223,9 +182,6 @@ class ExpressionSumformer(ExpressionReadings):
         return torch.cat(blocks, dim=-1) if blocks else z.new_zeros(z.shape[0], 0)
 
     # ---- small things
-
-    def _scalar(self, factor: Program, y: Tensor) -> Tensor:
-        return factor.run(NetworkOperations(self.inside, y.device), None, y, [])[..., 0].expand(y.shape[:2])
 
     def _slab(self, x: Tensor) -> int:
         """Tokens evaluated at a time, a multiple of the group; 0 for all at once under torch.compile and export."""
@@ -260,13 +216,3 @@ class ExpressionSumformer(ExpressionReadings):
     def extra_repr(self) -> str:
         shape = f"ℝ^{{n×{self.d}}} → ℝ^{{n×{self.width}}}"
         return f"{shape}, {self.expression}, d' = {self.latent_dimension}, {self.arithmetic}"
-
-
-def _over_tokens(kind: str, count: Tensor, mean: Tensor, own: Tensor) -> Tensor:
-    """mean | n·mean | n·mean − own | (n·mean − own)/(n − 1)."""
-    if kind == "mean":
-        return mean
-    if kind == "sum":
-        return count * mean
-    rest = count * mean - own
-    return rest if kind == "sum_others" else rest / (count - 1)
