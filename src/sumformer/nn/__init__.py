@@ -15,6 +15,7 @@ from sumformer.nn.grid_sumformer import GridSumformer as GridSumformer
 from sumformer.nn.layer import Layer as Layer
 from sumformer.nn.linformer_attention import LinformerAttention as LinformerAttention
 from sumformer.nn.look_up_transformer import LookUpTransformer as LookUpTransformer
+from sumformer.nn.mesh_sumformer import MeshSumformer as MeshSumformer
 from sumformer.nn.mlp import MLP as MLP
 from sumformer.nn.normalisers import Entmax15 as Entmax15
 from sumformer.nn.normalisers import Hardmax as Hardmax

@@ -22,6 +22,7 @@ _HOME = "sumformer.theorems.alberti_2023."
 _ROUTES = {
     "exact": ("sums_built", "exact"),
     "sums": ("sums_built", "sums"),
+    "mesh": ("mesh_built", "mesh"),
     "symmetric": ("symmetric_route", "symmetric_route"),
     "grid": ("grid_route", "grid_route"),
 }
@@ -71,7 +72,7 @@ def by_route(
 
 def _tried(f: Target | OpaqueTarget, epsilon: float, arithmetic: Arithmetic, route: str, guess: float) -> float | None:
     """An ε at which the route goes through, smaller than |f|; routes symmetric and grid are taken at their word."""
-    if route not in ("exact", "sums") or isinstance(f, OpaqueTarget):
+    if route not in ("exact", "sums", "mesh") or isinstance(f, OpaqueTarget):
         return guess
     found = nearest(lambda e: _function(route)(f, e, arithmetic), epsilon, guess, PATIENCE)
     return None if found is None else useful(found, f)

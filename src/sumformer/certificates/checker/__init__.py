@@ -16,6 +16,7 @@ from sumformer.errors import FileFormatError, MissingDependencyError
 # the network's type in config.json → the module whose `check(directory)` knows it
 _CHECKERS = {
     "ExpressionSumformer": "checking",
+    "MeshSumformer": "mesh.checking",
     "SymmetricSumformer": "symmetric.checking",
     "GridSumformer": "grid.checking",
     "OpaqueGridSumformer": "opaque.checking",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -28,20 +29,26 @@ _OF_A_KERNEL = {"expression", "degree", "interpolation_degree", "ellipses", "ran
 def field_failures(c: Certificate, f: Target, net: Network) -> list[str]:
     """Where certificate, target and configuration disagree."""
     out = []
-    if (c.architecture, c.norm) != ("sumformer", "sup"):
-        out.append(f"architecture, norm: {c.architecture!r} in {c.norm!r} is not what this network is")
     if c.route not in ROUTES or (c.route == "exact" and net.kernels):
         out.append(f"route: {c.route!r} is not known, or not that of a network with kernels")
+    positions = {"positions", "written"} if "positions" in c.constants else set()
+    return out + network_failures(c, f, net, net.latent_dimension) + key_failures(c.constants, {"kernels"}, positions)
+
+
+def network_failures(c: Certificate, f: Target, net: Network, latent_dimension: int) -> list[str]:
+    """The same, of what every network of sums has; d' is as its features are counted."""
+    out = []
+    if (c.architecture, c.norm) != ("sumformer", "sup"):
+        out.append(f"architecture, norm: {c.architecture!r} in {c.norm!r} is not what this network is")
     if net.expression != f.countless:
         out.append("target: the network's expression is not the certificate's target")
     if net.centre != f.box.centre or net.radius != f.box.radius:
         out.append("box: the network's centre and radius are not those of the certificate's box")
     if net.arithmetic != c.arithmetic:
         out.append(f"arithmetic: the certificate says {c.arithmetic!r}, the network {net.arithmetic!r}")
-    if net.latent_dimension != c.latent_dimension:
-        got = f"the certificate says {c.latent_dimension}, the network has {net.latent_dimension}"
+    if latent_dimension != c.latent_dimension:
+        got = f"the certificate says {c.latent_dimension}, the network has {latent_dimension}"
         out.append(f"latent_dimension: {got}")
-    out += key_failures(c.constants, {"kernels"}, {"positions", "written"} if "positions" in c.constants else ())
     own = (OWN_TOKEN,) if OWN_TOKEN in c.assumptions else ()
     return out + assumption_failures(c, *OF_A_SUMFORMER, *own, functions=evaluates_functions(net))
 
@@ -49,7 +56,13 @@ def field_failures(c: Certificate, f: Target, net: Network) -> list[str]:
 def weight_failures(tensors: dict[str, NDArray[Any]], net: Network) -> list[str]:
     """Exactly the coefficient matrices, of the right shape and type, finite."""
     dtype = np.dtype(np.float32 if net.arithmetic == "float32" else np.float64)
-    wanted = {f"coefficients.{g}": kernel.shape for g, kernel in enumerate(net.kernels)}
+    return tensor_failures(tensors, {f"coefficients.{g}": kernel.shape for g, kernel in enumerate(net.kernels)}, dtype)
+
+
+def tensor_failures(
+    tensors: dict[str, NDArray[Any]], wanted: Mapping[str, tuple[int, ...]], dtype: np.dtype[Any]
+) -> list[str]:
+    """Exactly the tensors that are `wanted`, of these shapes and this type, finite."""
     out = [f"weights: unknown tensor {name}" for name in sorted(tensors.keys() - wanted.keys())]
     for name, shape in wanted.items():
         if name not in tensors:
@@ -118,13 +131,18 @@ def constant_failures(g: int, kernel: Kernel, recorded: KernelConstants, proved:
     enough = max(proved.least_gap * 0.999 - 1e-300, proved.gap / 1.4 - room)
     if not enough <= recorded.dropped <= 32 * proved.gap + room:
         out.append(f"constants: kernel {g}: dropped is recorded as {recorded.dropped:.6g}, found {proved.gap:.6g}")
-    (low, high), (least, most) = recorded.range, proved.node_range
+    return out + range_failures(g, recorded.range, proved.node_range)
+
+
+def range_failures(g: int, recorded: tuple[float, float], found: tuple[float, float]) -> list[str]:
+    """A range that does not hold the values `found`, or is far wider."""
+    (low, high), (least, most) = recorded, found
     width = most - least + 1e-9 * (abs(least) + abs(most))
     near = 1e-9 * width + 2.0**-48 * max(abs(least), abs(most))  # two enclosures may differ by some ulp
     wide = 16 * (width + max(abs(least), abs(most)))  # cells need not enclose closely, and the bound does not use it
     if not (least - wide <= low <= least + near and most - near <= high <= most + wide):
-        out.append(f"constants: kernel {g}: the range {recorded.range} is not that of the kernel")
-    return out
+        return [f"constants: kernel {g}: the range {recorded} is not that of the kernel"]
+    return []
 
 
 def as_matrices(tensors: dict[str, NDArray[Any]], net: Network) -> tuple[Floats, ...]:

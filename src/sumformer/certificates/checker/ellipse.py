@@ -63,7 +63,7 @@ def maximum_on_ellipse(kernel: Node, variables: Variables, which: int, rho: floa
             if worst == math.inf:
                 raise Unproved(f"K is not shown to be analytic for ρ = {rho} in variable {which}")
             return max(settled, worst)
-        low, high = _halves(low[over], high[over])
+        low, high = halves(low[over], high[over])
         near = ~_outside(low, high, which, a, b, more)
         low, high = low[near], high[near]
     return settled
@@ -79,7 +79,7 @@ def _outside(low: Floats, high: Floats, which: int, a: float, b: float, more: fl
     return outside
 
 
-def _halves(low: Floats, high: Floats) -> tuple[Floats, Floats]:
+def halves(low: Floats, high: Floats) -> tuple[Floats, Floats]:
     """Both halves of every cell along its widest side."""
     rows, widest = np.arange(len(low)), np.argmax(high - low, axis=1)
     middle = (low[rows, widest] + high[rows, widest]) / 2

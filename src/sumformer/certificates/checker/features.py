@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from math import gcd, lcm, prod
+from typing import Protocol
 
 import numpy as np
 
@@ -52,6 +53,22 @@ def table_error(a: Arithmetic, centre: Fraction, radius: Fraction, degree: int) 
     largest = growth / (1 - growth) * (1 + 1e-9) + 1e-30
     local = 3 * a.u * (1 + a.u) * (1 + largest) + 2 * a.tiny
     return k**2 * point_error(a, centre, radius) + steps * local
+
+
+class Rounding(Protocol):
+    """What the proof asks of the sums of a network, whatever its features are."""
+
+    def series(self, term: Term, size: float, error: float, *, own: bool = False) -> float:
+        """A bound of |V̂_t − V_t| where |b| ≤ size, |b̂ − b| ≤ error on every token; `own`: at the own token alone."""
+        ...
+
+    def underflow(self, product: int, norm: float, size: float, width: int) -> float:
+        """What underflow adds to it, for ‖p‖₁ ≤ norm and a p ⊛ Σ of `width` entries."""
+        ...
+
+    def overflows(self, product: int, norm: float, size: float) -> bool:
+        """Whether some intermediate number of the sums may leave the range of the arithmetic."""
+        ...
 
 
 @dataclass(frozen=True)

@@ -123,14 +123,32 @@ def read_network(folder: Path, d: int) -> Network:
 
 def network_of(data: Any, d: int) -> Network:
     """The network that a configuration describes."""
+    check_network(data, d, "ExpressionSumformer", ("float64", "float32", "mixed"))
+    return with_parts(
+        data,
+        d,
+        channels=tuple(_channel(c, d) for c in items(data["channels"])),
+        kernels=tuple(_kernel(k, d) for k in items(data["kernels"])),
+        products=tuple(_product(p) for p in items(data["products"])),
+    )
+
+
+def check_network(data: Any, d: int, wanted: str, arithmetics: tuple[str, ...]) -> None:
+    """A configuration of the type that is `wanted`, in one of the `arithmetics`, of tokens of width d."""
     kind = data.get("type") if isinstance(data, dict) else None
-    if kind != "ExpressionSumformer":
+    if kind != wanted:
         raise ValueError(f"expected a network that `construct` builds, got one of type {kind!r}")
     has_keys(data, _KEYS)
     if data["d"] != d or not is_integer(data["d"]):
         raise ValueError(f"d is {data['d']!r}, the certificate says {d}")
-    if data["arithmetic"] not in ("float64", "float32", "mixed"):
+    if data["arithmetic"] not in arithmetics:
         raise ValueError(f"unknown arithmetic {data['arithmetic']!r}")
+
+
+def with_parts(
+    data: Any, d: int, channels: tuple[Channel, ...], kernels: tuple[Kernel, ...], products: tuple[Product, ...]
+) -> Network:
+    """The rest of a configuration around the parts that its type has."""
     return Network(
         expression=parse(data["expression"], d),
         d=d,
@@ -138,9 +156,9 @@ def network_of(data: Any, d: int) -> Network:
         radius=tuple(fraction(v) for v in items(data["radius"])),
         arithmetic=data["arithmetic"],
         group=integer(data["group"]),
-        channels=tuple(_channel(c, d) for c in items(data["channels"])),
-        kernels=tuple(_kernel(k, d) for k in items(data["kernels"])),
-        products=tuple(_product(p) for p in items(data["products"])),
+        channels=channels,
+        kernels=kernels,
+        products=products,
         reductions=tuple(_reduction(r, d) for r in items(data["reductions"])),
     )
 

@@ -106,13 +106,16 @@ def structural_failures(net: Network) -> list[str]:
     if not 2 <= net.group <= 2**20:
         out.append(f"group: expected 2 to 2^20 tokens, got {net.group}")
     for i, channel in enumerate(net.channels):
-        out += [f"channel {i}: {why}" for why in _channel(channel, net.d)]
+        out += [f"channel {i}: {why}" for why in channel_failures(channel, net.d)]
     for g, kernel in enumerate(net.kernels):
         out += [f"kernel {g}: {why}" for why in _kernel(kernel, net.d)]
     for j, product in enumerate(net.products):
         out += [f"product {j}: {why}" for why in _product(product, net)]
-    if out:  # what follows relies on well-formed parts
-        return out
+    return out or use_failures(net)  # which relies on well-formed parts
+
+
+def use_failures(net: Network) -> list[str]:
+    """Parts that no term uses, and reductions and terms that do not fit the target or the parts."""
     return _unused(net) + _reductions(net)
 
 
@@ -126,7 +129,7 @@ def _unused(net: Network) -> list[str]:
     return [f"{what} {i}: no term uses it" for what in counts for i in range(counts[what]) if i not in used[what]]
 
 
-def _channel(channel: Channel, d: int) -> list[str]:
+def channel_failures(channel: Channel, d: int) -> list[str]:
     out = []
     if channel.factor.width != 1:
         out.append(f"its factor has width {channel.factor.width}, not 1")

@@ -5,6 +5,7 @@ Passes: the interpolation remainder alone in real arithmetic; with the coefficie
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import prod
@@ -13,7 +14,7 @@ import numpy as np
 
 from sumformer.certificates.checker.arithmetic import Arithmetic
 from sumformer.certificates.checker.cells import Cells
-from sumformer.certificates.checker.features import FeatureRounding
+from sumformer.certificates.checker.features import FeatureRounding, Rounding
 from sumformer.certificates.checker.interval import Floats, Interval, IntervalOperations
 from sumformer.certificates.checker.network import Network
 from sumformer.certificates.checker.tracked import Tracked, TrackedOperations
@@ -24,6 +25,8 @@ from sumformer.targets.node import Node
 from sumformer.targets.tree import Token
 
 MAX_FEATURES = 2**24
+RoundingOf = Callable[[Network, Arithmetic, tuple[Floats, ...], int], Rounding]
+"""Of a network in an arithmetic, with its weights, for at most so many tokens."""
 
 
 @dataclass(frozen=True)
@@ -35,6 +38,7 @@ class Setting:
     weights: tuple[Floats, ...]
     cells: Cells
     own_token: bool = False
+    rounding: RoundingOf = FeatureRounding
 
     @cached_property
     def x(self) -> list[Interval]:
@@ -73,9 +77,9 @@ class Pass:
         return TrackedOperations(self.arithmetic)
 
     @cached_property
-    def rounding(self) -> FeatureRounding:
+    def rounding(self) -> Rounding:
         s = self.setting
-        return FeatureRounding(s.net, self.arithmetic, s.weights, s.tokens.maximum)
+        return s.rounding(s.net, self.arithmetic, s.weights, s.tokens.maximum)
 
     @cached_property
     def x(self) -> list[Tracked]:

@@ -9,7 +9,7 @@ import torch
 from sumformer.nn.expression_sumformer import ExpressionSumformer
 from sumformer.targets import Node, to_source
 from sumformer.theorems.alberti_2023.arithmetic import Arithmetic
-from sumformer.theorems.alberti_2023.decomposition import Term
+from sumformer.theorems.alberti_2023.decomposition import Decomposition, Term
 from sumformer.theorems.alberti_2023.plan import Plan
 
 
@@ -17,15 +17,6 @@ def build(plan: Plan, arithmetic: Arithmetic) -> ExpressionSumformer:
     """The network of a plan."""
     box = plan.decomposition.expander.box
     channels, kernels, products = list(plan.channels), list(plan.kernels), list(plan.products)
-
-    def term(t: Term) -> dict[str, Any]:
-        return {
-            "own": to_source(t.own_node),
-            "channel": channels.index(t.channel),
-            "polynomial": [[list(gamma), str(c)] for gamma, c in t.polynomial],
-            "product": products.index(t.kernels),
-        }
-
     network = ExpressionSumformer(
         expression=to_source(plan.decomposition.expression),
         d=box.d,
@@ -39,18 +30,31 @@ def build(plan: Plan, arithmetic: Arithmetic) -> ExpressionSumformer:
             {"kernels": [kernels.index(k) for k in p], "support": [list(b) for b in plan.products[p].support]}
             for p in products
         ],
-        reductions=[
-            {
-                "reduction": to_source(s.reduction),
-                "components": [[term(t) for t in terms] for terms in s.components],
-            }
-            for s in plan.decomposition.sums
-        ],
+        reductions=reductions_of(plan.decomposition, channels, products),
     )
     with torch.no_grad():
         for parameter, kernel in zip(network.coefficients, kernels, strict=True):
             parameter.copy_(torch.from_numpy(plan.kernels[kernel].truncation.matrix().copy()))
     return network
+
+
+def reductions_of(
+    decomposition: Decomposition, channels: list[Node], products: list[tuple[Node, ...]]
+) -> list[dict[str, Any]]:
+    """Every reduction of the target and its terms, which name their channel and product by place."""
+
+    def term(t: Term) -> dict[str, Any]:
+        return {
+            "own": to_source(t.own_node),
+            "channel": channels.index(t.channel),
+            "polynomial": [[list(gamma), str(c)] for gamma, c in t.polynomial],
+            "product": products.index(t.kernels),
+        }
+
+    return [
+        {"reduction": to_source(s.reduction), "components": [[term(t) for t in terms] for terms in s.components]}
+        for s in decomposition.sums
+    ]
 
 
 def _kernel(plan: Plan, kernel: Node) -> dict[str, Any]:

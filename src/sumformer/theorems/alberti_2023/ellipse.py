@@ -7,6 +7,7 @@ on the real axis, hence K(z̄) = conj K(z): the upper half is enough.
 from __future__ import annotations
 
 from fractions import Fraction
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,24 +32,38 @@ def ellipse_maximum(kernel: Node, box: Box, coordinates: tuple[int, ...], variab
     `variable` counts the x-coordinates of the kernel first, then its y-coordinates.
     """
     region = Region(kernel, box, coordinates, variable)
-    ellipse = HalfEllipse(rho, region.spread)
-    lo, hi = ellipse.cover(region.variables - 1)
+    return enclosed_maximum(region, HalfEllipse(rho, region.spread), SLACK)
+
+
+class HalfSet(Protocol):
+    """A set of one complex coordinate, Im ≥ 0, and of real ones, that boxes cover."""
+
+    def cover(self, others: int) -> tuple[FloatArray, FloatArray]: ...
+
+    def meets(self, lo: FloatArray, hi: FloatArray) -> NDArray[np.bool_]: ...
+
+    def widths(self, lo: FloatArray, hi: FloatArray) -> FloatArray: ...
+
+
+def enclosed_maximum(region: Region, over: HalfSet, slack: float, rounds: int = ROUNDS) -> float | None:
+    """sup |K| over the set, within a factor `slack` of a value that is attained; None where it was not found."""
+    lo, hi = over.cover(region.variables - 1)
     best = bound = 0.0  # attained, and enclosed so far
-    for _ in range(ROUNDS):
-        inside = ellipse.meets(lo, hi)
+    for _ in range(rounds):
+        inside = over.meets(lo, hi)
         lo, hi = lo[inside], hi[inside]
         value = region.evaluate(lo, hi)
         modulus = value.modulus()
         upper, lower = modulus.hi[:, 0], np.where(value.defined[:, 0], modulus.lo[:, 0], 0.0)
         best = max(best, float(lower.max(initial=0.0)))
-        open_ = ~value.defined[:, 0] | ~(upper <= max(SLACK * best, 1e-300))
+        open_ = ~value.defined[:, 0] | ~(upper <= max(slack * best, 1e-300))
         bound = max(bound, float(upper[~open_].max(initial=0.0)))
         if not open_.any():
             return bound
         if 2 * int(open_.sum()) > MAX_BOXES:
             break
         lo, hi = lo[open_], hi[open_]
-        width = ellipse.widths(lo, hi)
+        width = over.widths(lo, hi)
         few = region.variables <= 2  # halving them in turn is cheaper than choosing
         side = width.argmax(axis=1) if few else _side(region, lo, hi, width)
         lo, hi = bisect(lo, hi, side)

@@ -23,9 +23,9 @@ from sumformer.theorems.alberti_2023.arithmetic import Arithmetic
 from sumformer.theorems.alberti_2023.cells import Cells
 from sumformer.theorems.alberti_2023.decomposition import ReducedSum, Term
 from sumformer.theorems.alberti_2023.kernel_errors import KernelErrors, Switches
+from sumformer.theorems.alberti_2023.mesh_plan import MeshPlan
 from sumformer.theorems.alberti_2023.normalised import Quotients
 from sumformer.theorems.alberti_2023.plan import Plan
-from sumformer.theorems.alberti_2023.roundings import Roundings
 from sumformer.theorems.alberti_2023.term_sizes import TermSizes
 
 
@@ -34,7 +34,7 @@ class ErrorBound:
 
     def __init__(
         self,
-        plan: Plan,
+        plan: Plan | MeshPlan,
         arithmetic: Arithmetic,
         tokens: Tokens,
         cells: Cells,
@@ -50,7 +50,7 @@ class ErrorBound:
         self.ops = TrackedOperations(self.u, arithmetic.tiny, arithmetic.huge)
         self.sums = {s.reduction: s for s in plan.decomposition.sums}
         self.values: dict[Node, Tracked] = {}
-        roundings = Roundings(plan, arithmetic, self.u, tokens.maximum)
+        roundings = plan.roundings(arithmetic, self.u, tokens.maximum)
         self.sizes = TermSizes(cells, self.ops, KernelErrors(plan, switches), roundings, self.values)
 
     def total(self) -> float:

@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import expm1, prod
 
-import numpy as np
-
 from sumformer.algebra.tracked import INFLATE
 from sumformer.targets import Node
 from sumformer.theorems.alberti_2023.decomposition import Term
+from sumformer.theorems.alberti_2023.mesh_plan import MeshPlan
 from sumformer.theorems.alberti_2023.plan import Plan
 
 
@@ -26,7 +25,7 @@ class Switches:
 class KernelErrors:
     """Bounds of K, K̃ and K − K̃ for the kernels of a term; 1 and 0 where a term has none."""
 
-    plan: Plan
+    plan: Plan | MeshPlan
     switches: Switches
 
     def absolute(self, term: Term) -> float:
@@ -61,16 +60,16 @@ class KernelErrors:
         return all(self.plan.kernels[k].range[0] >= 0 for k in term.kernels)
 
     def mass(self, term: Term) -> float:
-        """Π_g Σ|A_g|, which bounds |K̃| and carries every rounding."""
-        return prod(float(np.abs(self.plan.kernels[k].truncation.coefficients).sum()) for k in term.kernels) * INFLATE
+        """What bounds |K̃| and carries every rounding: Π_g Σ|A_g|."""
+        return prod(self.plan.kernels[k].mass for k in term.kernels) * INFLATE
 
     def _largest(self, kernel: Node) -> float:
         return max(abs(end) for end in self.plan.kernels[kernel].range)
 
     def _single(self, kernel: Node) -> float:
         plan = self.plan.kernels[kernel]
-        remainder = plan.interpolant.remainder if self.switches.remainder else 0.0
-        return (remainder + (plan.truncation.dropped if self.switches.dropped else 0.0)) * INFLATE
+        remainder = plan.remainder if self.switches.remainder else 0.0
+        return (remainder + (plan.dropped if self.switches.dropped else 0.0)) * INFLATE
 
     def _left_out(self, term: Term) -> float:
         return self.plan.products[term.kernels].left_out if self.switches.dropped else 0.0

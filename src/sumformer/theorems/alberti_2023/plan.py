@@ -17,9 +17,11 @@ from sumformer.algebra.rounding import FloatArray, sum_up
 from sumformer.errors import RefusedError
 from sumformer.nn.expression_parts import MultiIndex, shift
 from sumformer.targets import Const, Node
+from sumformer.theorems.alberti_2023.arithmetic import Arithmetic
 from sumformer.theorems.alberti_2023.components import coordinates
 from sumformer.theorems.alberti_2023.decomposition import Decomposition, Term
 from sumformer.theorems.alberti_2023.interpolation import Interpolant, KernelStudy, Truncation
+from sumformer.theorems.alberti_2023.roundings import Roundings
 
 MAX_FEATURES = 20_000
 FEWER = "a larger ε, a smaller box or a smoother kernel needs fewer"
@@ -43,6 +45,19 @@ class KernelPlan:
     def range(self) -> tuple[float, float]:
         return self.study.range
 
+    @property
+    def remainder(self) -> float:
+        return self.interpolant.remainder
+
+    @property
+    def dropped(self) -> float:
+        return self.truncation.dropped
+
+    @property
+    def mass(self) -> float:
+        """Σ|A|, which bounds |K̃| and carries every rounding."""
+        return float(np.abs(self.truncation.coefficients).sum())
+
 
 @dataclass(frozen=True)
 class ProductPlan:
@@ -65,6 +80,10 @@ class Plan:
     @property
     def latent_dimension(self) -> int:
         return sum(len(support) for support in self.channels.values())
+
+    def roundings(self, arithmetic: Arithmetic, u: float, n_max: int) -> Roundings:
+        """On the way from tokens to V_t, with unit roundoff u."""
+        return Roundings(self, arithmetic, u, n_max)
 
 
 def terms_of(decomposition: Decomposition) -> list[Term]:

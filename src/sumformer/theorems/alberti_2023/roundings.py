@@ -11,7 +11,8 @@ from __future__ import annotations
 
 from fractions import Fraction
 from functools import cached_property
-from math import expm1
+from math import expm1, inf
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -21,7 +22,9 @@ from sumformer.nn.token_sum import levels
 from sumformer.targets.domain import Box
 from sumformer.theorems.alberti_2023.arithmetic import Arithmetic
 from sumformer.theorems.alberti_2023.decomposition import Term
-from sumformer.theorems.alberti_2023.plan import Plan
+
+if TYPE_CHECKING:
+    from sumformer.theorems.alberti_2023.plan import Plan
 
 MAX_DEGREE = 1024
 LARGEST_TABLE_ERROR = 0.005  # products of (1 + τ) are linearised below this; beyond it nothing is claimed
@@ -80,15 +83,23 @@ class Roundings:
 def table_errors(box: Box, arithmetic: Arithmetic, u: float) -> FloatArray:
     """τ_{c,k} ≥ |computed T_k − T_k| for every coordinate c of the box and degree k < MAX_DEGREE."""
     k = np.arange(float(MAX_DEGREE))
-    rows = []
+    rows = [
+        k**2 * e + 1.65 * u * k * (k - 1) if e < inf else np.full(k.shape, inf)
+        for e in argument_errors(box, arithmetic, u)
+    ]
+    return np.stack(rows)
+
+
+def argument_errors(box: Box, arithmetic: Arithmetic, u: float) -> list[float]:
+    """|t̂ − t| for every coordinate of the box; ∞ where nothing is claimed."""
+    out = []
     for centre, radius in zip(box.centre, box.radius, strict=True):
         if not all(_storable(q, arithmetic) for q in (radius, 1 / radius, centre or radius)):
-            rows.append(np.full(k.shape, np.inf))
+            out.append(inf)
             continue
         shift = 0.0 if is_representable(centre, u) else 2.1 * float(abs(centre) / radius)
-        argument = u * (4.1 + shift) + 4 * arithmetic.tiny / float(radius)
-        rows.append(k**2 * argument + 1.65 * u * k * (k - 1))
-    return np.stack(rows)
+        out.append(u * (4.1 + shift) + 4 * arithmetic.tiny / float(radius))
+    return out
 
 
 def _storable(value: Fraction, arithmetic: Arithmetic) -> bool:

@@ -13,9 +13,9 @@ from sumformer.targets.walk import has_function
 from sumformer.theorems.alberti_2023.arithmetic import Arithmetic
 from sumformer.theorems.alberti_2023.build import build
 from sumformer.theorems.alberti_2023.decomposition import decompose
-from sumformer.theorems.alberti_2023.plan import terms_of
+from sumformer.theorems.alberti_2023.plan import Plan, terms_of
 from sumformer.theorems.alberti_2023.position_tables import tabulated
-from sumformer.theorems.alberti_2023.sums_route import SumsResult, sums_or_own, sums_route
+from sumformer.theorems.alberti_2023.sums_route import P, SumsResult, sums_or_own, sums_route
 from sumformer.theorems.built import ROUNDING_SLACK, SLACK, Built, Estimate
 
 
@@ -40,15 +40,15 @@ def sums(f: Target, epsilon: float, arithmetic: Arithmetic) -> Built:
         network=build(result.plan, arithmetic).eval().requires_grad_(False),  # to train on: requires_grad_(True)
         route="exact" if result.exact else "sums",
         why=_why(result),
-        terms=_terms(result, epsilon, arithmetic.tiny_out),
+        terms=error_terms(result, epsilon, arithmetic.tiny_out),
         latent_dimension=result.plan.latent_dimension,
         constants=constants if written is f else {**constants, "written": f.source},
-        assumptions=_assumptions(result),
+        assumptions=assumptions_of(result),
         target=None if written is f else written,
     )
 
 
-def _assumptions(result: SumsResult) -> tuple[str, ...]:
+def assumptions_of(result: SumsResult[P]) -> tuple[str, ...]:
     """Those of every Sumformer, that on torch's functions where φ or ψ computes one, and what the proof used."""
     plan = result.plan
     computed = [plan.decomposition.expression, *plan.channels, *(t.own_node for t in terms_of(plan.decomposition))]
@@ -57,7 +57,7 @@ def _assumptions(result: SumsResult) -> tuple[str, ...]:
     return (*OF_A_SUMFORMER, *(text for used, text in named if used))
 
 
-def _plain_or_tabulated(f: Target, epsilon: float, arithmetic: Arithmetic) -> tuple[SumsResult, Target]:
+def _plain_or_tabulated(f: Target, epsilon: float, arithmetic: Arithmetic) -> tuple[SumsResult[Plan], Target]:
     """The target as it is; failing that, its factors of the positions i and j as tables, which changes no value."""
     try:
         return sums_or_own(f, epsilon, arithmetic), f
@@ -99,7 +99,7 @@ def sums_estimate(f: Target, epsilon: float, arithmetic: Arithmetic) -> Estimate
     return Estimate(True, _why(result), result.plan.latent_dimension, terms, seconds, result.split.total)
 
 
-def _why(result: SumsResult) -> str:
+def _why(result: SumsResult[Plan]) -> str:
     if result.exact:
         return "a polynomial written with sums: power sums represent it exactly, only rounding is left"
     if not result.plan.kernels:
@@ -109,7 +109,8 @@ def _why(result: SumsResult) -> str:
     return f"made of sums; what mixes x and y is analytic and interpolated: {mixed}{own}"
 
 
-def _terms(result: SumsResult, epsilon: float, tiny: float) -> tuple[ErrorTerm, ...]:
+def error_terms(result: SumsResult[P], epsilon: float, tiny: float) -> tuple[ErrorTerm, ...]:
+    """Those that are not 0, with some slack for the checker."""
     split = result.split
     room = epsilon * (1 - 1e-9) - SLACK * (split.remainder + split.dropped)
     least = min(64 * tiny, room) if result.plan.decomposition.sums else 0.0  # sums of zeros: underflow is counted
@@ -122,7 +123,7 @@ def _terms(result: SumsResult, epsilon: float, tiny: float) -> tuple[ErrorTerm, 
     return tuple(term for term in parts if term.bound > 0)
 
 
-def kernel_constants(result: SumsResult, kernel: Node) -> dict[str, Any]:
+def kernel_constants(result: SumsResult[Plan], kernel: Node) -> dict[str, Any]:
     plan = result.plan.kernels[kernel]
     return {
         "expression": to_source(kernel),

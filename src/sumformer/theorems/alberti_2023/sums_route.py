@@ -6,8 +6,9 @@ f(X)_i = h(x_i, Σ_j k_1(x_i, x_j), …) with analytic k; polynomials written wi
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 from sumformer.algebra.interval import Interval
 from sumformer.errors import DomainError, RefusedError
@@ -23,9 +24,12 @@ from sumformer.theorems.alberti_2023.floors import floors_of, refuse_lost_precis
 from sumformer.theorems.alberti_2023.guesses import advice_for, at_a_guess, useful
 from sumformer.theorems.alberti_2023.interpolation import DegreeBudgetError, Studies
 from sumformer.theorems.alberti_2023.kernel_errors import Switches
+from sumformer.theorems.alberti_2023.mesh_plan import MeshPlan
 from sumformer.theorems.alberti_2023.plan import Plan, make_plan
 from sumformer.theorems.alberti_2023.ranges import reduction_ranges
 from sumformer.theorems.alberti_2023.roundings import UNBOUNDED
+
+P = TypeVar("P", bound=Plan | MeshPlan)
 
 ACCEPT = 0.9  # of ε: leaves room for a checker whose enclosures are a little wider
 MARGIN = 1.05 / ACCEPT  # times a bound that was proved: an ε that is met
@@ -46,10 +50,10 @@ class Split:
 
 
 @dataclass(frozen=True)
-class SumsResult:
+class SumsResult(Generic[P]):
     """A plan whose bound is at most ε; with `own_token`, for queries that are among the sources."""
 
-    plan: Plan
+    plan: P
     grouping: Grouping
     split: Split
     own_token: bool = False
@@ -66,15 +70,28 @@ def sums_route(
     *,
     own_token: bool = False,
     studies: Studies | None = None,
-) -> SumsResult:
+) -> SumsResult[Plan]:
+    """As `planned`, with Chebyshev features."""
+    return planned(target, epsilon, arithmetic, make_plan, own_token=own_token, studies=studies)
+
+
+def planned(
+    target: Target,
+    epsilon: float,
+    arithmetic: Arithmetic,
+    planner: Callable[..., P],
+    *,
+    own_token: bool = False,
+    studies: Studies | None = None,
+) -> SumsResult[P]:
     """The smallest network found whose bound is ≤ ε, or a refusal with what is reachable.
 
-    With `own_token` the proof may use that x itself is among the tokens summed (`own_token.py`). `studies` keeps what
-    is found about kernels.
+    `planner` chooses what kernels are approximated by. With `own_token` the proof may use that x itself is among the
+    tokens summed (`own_token.py`). `studies` keeps what is found about kernels.
     """
     refuse_overflow(target.box, arithmetic)
     studies = studies or Studies(target.box)
-    results: list[SumsResult] = []
+    results: list[SumsResult[P]] = []
     refusals: list[RefusedError | DomainError] = []
     seen: list[Decomposition] = []
     for grouping in ("split", "joint"):
@@ -83,7 +100,7 @@ def sums_route(
             if any(_same(decomposition, other) for other in seen):
                 continue
             seen.append(decomposition)
-            results.append(_search(target, epsilon, arithmetic, decomposition, grouping, studies, own_token))
+            results.append(_search(target, epsilon, arithmetic, decomposition, grouping, studies, own_token, planner))
         except (RefusedError, DomainError) as error:
             refusals.append(error)
     if results:
@@ -98,16 +115,21 @@ def _same(a: Decomposition, b: Decomposition) -> bool:
     return [s.components for s in a.sums] == [s.components for s in b.sums]
 
 
-def sums_or_own(target: Target, epsilon: float, arithmetic: Arithmetic) -> SumsResult:
+def sums_or_own(target: Target, epsilon: float, arithmetic: Arithmetic) -> SumsResult[Plan]:
+    """As `planned_or_own`, with Chebyshev features."""
+    return planned_or_own(target, epsilon, arithmetic, make_plan)
+
+
+def planned_or_own(target: Target, epsilon: float, arithmetic: Arithmetic, planner: Callable[..., P]) -> SumsResult[P]:
     """For queries anywhere in the box; where that is refused, for queries among the sources."""
     studies = Studies(target.box)
     try:
-        return sums_route(target, epsilon, arithmetic, studies=studies)
+        return planned(target, epsilon, arithmetic, planner, studies=studies)
     except (RefusedError, DomainError) as refusal:
         if target.positioned or not any(r.kind in ("sum", "mean") for r in reductions(target.expression)):
             raise
         try:
-            return sums_route(target, epsilon, arithmetic, own_token=True, studies=studies)
+            return planned(target, epsilon, arithmetic, planner, own_token=True, studies=studies)
         except DomainError:
             raise refusal from None
         except RefusedError as own:
@@ -123,7 +145,8 @@ def _search(
     grouping: Grouping,
     studies: Studies,
     own_token: bool,
-) -> SumsResult:
+    planner: Callable[..., P],
+) -> SumsResult[P]:
     """Tolerances in turn: the bound is nearly proportional to the tolerance, so a few trials suffice."""
     cells = Cells(target.box)
     pieces = token_pieces(decomposition, cells, target.tokens, own_token)
@@ -133,10 +156,11 @@ def _search(
     refuse_lost_precision(floors, kernels, epsilon, arithmetic, target, advice)
     scales = scales_of(floors, kernels, own_token)
     finest = min([scales[k] / max(abs(end) for end in s.range) for k, s in kernels.items() if any(s.range)] or [1.0])
-    tolerance, best, nearest = epsilon, None, Split(float("inf"), 0.0, 0.0)
+    tolerance, nearest = epsilon, Split(float("inf"), 0.0, 0.0)
+    best: SumsResult[P] | None = None
     for _ in range(TRIALS):
         try:
-            plan = make_plan(decomposition, kernels, scales, tolerance, arithmetic.dtype, floors if own_token else None)
+            plan = planner(decomposition, kernels, scales, tolerance, arithmetic.dtype, floors if own_token else None)
         except DegreeBudgetError as refusal:
             if best is not None:
                 break
@@ -211,7 +235,7 @@ def token_pieces(
     return [TokenPiece(piece, reduction_ranges(expression, cells, piece, own_token), own_token) for piece in counts]
 
 
-def measure(plan: Plan, arithmetic: Arithmetic, cells: Cells, pieces: Sequence[TokenPiece]) -> Split:
+def measure(plan: Plan | MeshPlan, arithmetic: Arithmetic, cells: Cells, pieces: Sequence[TokenPiece]) -> Split:
     """The bound and its parts; the parts add up to the bound."""
 
     def bound(switches: Switches) -> float:

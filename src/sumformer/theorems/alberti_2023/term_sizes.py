@@ -13,6 +13,7 @@ from sumformer.targets.evaluate import Environment, evaluate
 from sumformer.theorems.alberti_2023.cells import Cells
 from sumformer.theorems.alberti_2023.decomposition import Term
 from sumformer.theorems.alberti_2023.kernel_errors import KernelErrors
+from sumformer.theorems.alberti_2023.mesh_roundings import MeshRoundings
 from sumformer.theorems.alberti_2023.roundings import Roundings
 
 
@@ -23,7 +24,7 @@ class TermSizes:
     cells: Cells
     ops: TrackedOperations
     kernels: KernelErrors
-    roundings: Roundings
+    roundings: Roundings | MeshRoundings
     reductions: dict[Node, Tracked]
 
     @property

@@ -20,7 +20,6 @@ from sumformer.certificates.checker.arithmetic import Arithmetic
 from sumformer.certificates.checker.axes import most_axes
 from sumformer.certificates.checker.bound import bound
 from sumformer.certificates.checker.cells import Cells, cells_per_axis
-from sumformer.certificates.checker.checking import BUDGETS, token_pieces
 from sumformer.certificates.checker.compiled.atoms import Terms, add, rational, scale
 from sumformer.certificates.checker.compiled.element import Element, between, widened
 from sumformer.certificates.checker.compiled.forms import INTERVALS, Forms
@@ -31,6 +30,7 @@ from sumformer.certificates.checker.interval import Floats, Interval, meet
 from sumformer.certificates.checker.kernel_error import KernelError
 from sumformer.certificates.checker.network import Network, Reduction, Term
 from sumformer.certificates.checker.proof import Pass, Setting, left_out_mass
+from sumformer.certificates.checker.propagation import BUDGETS, token_pieces
 from sumformer.certificates.checker.quotient import shared
 from sumformer.certificates.checker.tree_values import components, reduction_at
 from sumformer.certificates.checker.verification import Unproved

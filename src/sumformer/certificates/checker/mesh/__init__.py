@@ -1,0 +1,1 @@
+"""The checker of a `MeshSumformer`: kernels of differences, interpolated on equidistant nodes."""

@@ -1,0 +1,212 @@
+"""A Sumformer whose features are local: masses on a mesh, as in particle–mesh methods.
+
+φ(y)      = (b(y) p_t(v) Π_c ℓ_{j_c}(y))_{t, j}     w nodes of each coordinate's mesh, 0 on all others (`mesh.py`)
+Σ         = Σ_k φ(x_k)                               added group by group, in any order inside a group of tokens
+V_t(x)    = Σ_i Π_c ℓ_{i_c}(x) · Σ_j K(i − j) Σ_{t,j}/n  ≈  mean_k b(x_k) p_t(v_k) K(x − x_k)
+ψ(x, Σ)   = the target with every reduction replaced by Σ_t a_t(x) V_t(x) (`reduced_expression.py`)
+
+K(i − j) are the kernel's values at differences of nodes, the only parameters. The sum over j happens once for each
+sequence; a token costs w^k numbers however sharp the kernel is, where Chebyshev features are all d' of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from sumformer.errors import InputError
+from sumformer.nn.arithmetics import dtypes_of
+from sumformer.nn.box_features import slab_elements
+from sumformer.nn.contraction import contract_rows
+from sumformer.nn.expression_parts import Channel
+from sumformer.nn.expression_readings import ExpressionReadings
+from sumformer.nn.inputs import check_tokens, keep_from_attention_mask
+from sumformer.nn.mesh_parts import MeshKernel, MeshProduct
+from sumformer.nn.mesh_transfer import Places, convolve
+from sumformer.nn.network_operations import chebyshev_table
+from sumformer.nn.reduced_expression import ReducedExpression
+from sumformer.nn.summary import Summary
+
+
+class MeshSumformer(ReducedExpression, ExpressionReadings):
+    """(batch, n, d) → (batch, n, width of the expression).
+
+    config.json holds the arguments, `type` "MeshSumformer":
+      expression, d         the target; the width of a token
+      centre, radius        d exact rationals each, as strings
+      arithmetic            "float64" or "mixed" (float32 in and out, float64 inside)
+      group                 tokens that are added in any order; the groups' sums are added one after another
+      channels              {"factor"}: b(y)
+      kernels               {"expression", "coordinates", "intervals", "width"}: K, a function of x − y in these
+                            coordinates, m intervals in each, and the stencil's w, which is even
+      products              {"kernels"}: kernels of different coordinates
+      reductions            {"reduction", "components"}: for each coordinate its terms, {"own", "channel",
+                            "polynomial", "product"}: a(x), b, p in Chebyshev polynomials of v = (y − centre)/radius
+    model.safetensors holds `samples.g` for each kernel, in float64, of shape (2G_1 − 1, …), G = m + w − 1: at
+    (e_1, …) K's value where x_c − y_c = (e_c − G_c + 1)·2·radius_c/m_c.
+    """
+
+    def __init__(
+        self,
+        expression: str,
+        d: int,
+        centre: Sequence[str],
+        radius: Sequence[str],
+        arithmetic: str,
+        group: int,
+        channels: Sequence[dict[str, Any]],
+        kernels: Sequence[dict[str, Any]],
+        products: Sequence[dict[str, Any]],
+        reductions: Sequence[dict[str, Any]],
+    ) -> None:
+        super().__init__()
+        self.inside, self.outside = dtypes_of(arithmetic, "MeshSumformer")
+        if self.inside != torch.float64 or group < 2:
+            raise InputError("MeshSumformer: expected arithmetic float64 or mixed, and groups of at least 2 tokens")
+        self.expression, self.d, self.centre, self.radius = expression, d, list(centre), list(radius)
+        self.arithmetic, self.group, self.channels, self.kernels = arithmetic, group, list(channels), list(kernels)
+        self.products, self.reductions = list(products), list(reductions)
+        self._channels = [Channel.read({**c, "support": []}, d) for c in channels]
+        self._kernels = [MeshKernel.read(k, d) for k in kernels]
+        self._products = [MeshProduct.read(p, self._kernels) for p in products]
+        self._read_expression(expression, reductions, len(channels), self._products)
+        self.latent_dimension = sum(p.size for p in self._products)  # d'
+        shapes = [k.differences for k in self._kernels]
+        self.samples = nn.ParameterList(nn.Parameter(torch.zeros(s, dtype=self.inside)) for s in shapes)
+        polynomials = [p for product in self._products for _, p in product.series]
+        self.degrees = [max([0, *(gamma[c] for p in polynomials for gamma, _ in p)]) for c in range(d)]
+        self._add_box()
+
+    # ---- φ and Σ
+
+    def summarise(self, z: Tensor, weights: Tensor | None = None, attention_mask: Tensor | None = None) -> Summary:
+        """Σ over sources z (batch, m, d), each counted `weights` ≥ 0 times."""
+        check_tokens("MeshSumformer.summarise", z, self.d)
+        keep = keep_from_attention_mask("MeshSumformer.summarise", z, attention_mask)
+        return self._summarise(z, weights, keep)
+
+    def _summarise(self, z: Tensor, weights: Tensor | None, keep: Tensor | None) -> Summary:
+        z, w = self._padded(z.to(self.inside), keep), self._weights(z, weights, keep)
+        pieces = zip(torch.split(z, self.group, dim=1), torch.split(w, self.group, dim=1), strict=True)
+        total: Tensor | None = None
+        for piece, weight in pieces:
+            masses = self._masses(piece, weight)
+            total = masses if total is None else total + masses
+        if total is None:
+            raise AssertionError("there is at least one token")
+        return Summary(total, w.double().sum(dim=1))
+
+    def _masses(self, z: Tensor, w: Tensor) -> Tensor:
+        """Σ over a group of tokens, (batch, n, d) → (batch, d')."""
+        t = self._centred(z)
+        blocks = []
+        for product in self._products:
+            values = self._series(product, z, t) * w.unsqueeze(-1)
+            if product.parts:
+                values = Places.of(t, product.meshes, product.coordinates).masses(values)
+                blocks.append(values.flatten(1))
+            else:
+                blocks.append(values.sum(1))
+        return torch.cat(blocks, dim=-1) if blocks else z.new_zeros(z.shape[0], 0)
+
+    def _series(self, product: MeshProduct, y: Tensor, t: Tensor) -> Tensor:
+        """b(y) p(v) for each series of the product, (batch, n, series)."""
+        tables = [chebyshev_table(t[..., c], self.degrees[c]) for c in range(self.d)]
+        columns = []
+        for channel, polynomial in product.series:
+            value = torch.zeros_like(t[..., 0])
+            for gamma, coefficient in polynomial:
+                term = torch.full_like(value, float(coefficient))
+                for c, degree in enumerate(gamma):
+                    term = term * tables[c][..., degree] if degree else term
+                value = value + term
+            b = self._channels[channel]
+            columns.append(value if b.is_one else value * self._scalar(b.factor, y=y))
+        return torch.stack(columns, dim=-1)
+
+    def _features(self, z: Tensor) -> Tensor:
+        rows = z.to(self.inside).reshape(-1, 1, self.d)
+        return torch.unflatten(self._masses(rows, torch.ones_like(rows[..., 0])), 0, z.shape[:2])
+
+    def _query_size(self) -> int:
+        return max(1, self.latent_dimension)
+
+    # ---- ψ
+
+    def psi_of(self, x: Tensor, state: Summary) -> Tensor:
+        """ψ(x_i, Σ) for queries x (batch, n, d), which need not be the sources."""
+        contracted = self._contract(state)
+        x = x.to(self.inside)
+        widest = max([1, *(p.series_count * (p.meshes[-1].width if p.parts else 1) for p in self._products)])
+        slab = max(1, slab_elements(x) // (widest * max(1, x.shape[0])))
+        pieces = [x] if torch.compiler.is_compiling() or slab >= x.shape[1] else list(torch.split(x, slab, dim=1))
+        return torch.cat([self._psi(piece, state, contracted) for piece in pieces], dim=1).to(self.outside)
+
+    def reduced(self, x: Tensor, state: Summary) -> list[Tensor]:
+        """What stands in ψ for each reduction of the expression, inner ones first: (batch, n or 1, its width)."""
+        return self._reduced(x.to(self.inside), state, self._contract(state))
+
+    def _contract(self, state: Summary) -> list[Tensor]:
+        """Σ → for each product Σ_j K(i − j) Σ_j/n on its nodes, (batch, nodes…, series)."""
+        mean = state.total / state.count.unsqueeze(-1).to(self.inside)
+        out = []
+        for product, block in zip(
+            self._products, torch.split(mean, [p.size for p in self._products], dim=-1), strict=True
+        ):
+            q = torch.unflatten(block, -1, (*product.shape, product.series_count))
+            first = 1
+            for kernel, part in zip(product.kernels, product.parts, strict=True):
+                axes = list(range(first, first + len(part.shape)))
+                front = q.movedim(axes, list(range(len(axes))))
+                moved = convolve(self.samples[kernel], front.flatten(len(axes))).reshape(front.shape)
+                q, first = moved.movedim(list(range(len(axes))), axes), first + len(axes)
+            out.append(q)
+        return out
+
+    def _means(self, x: Tensor, contracted: list[Tensor]) -> list[Tensor]:
+        """For each product the mean of its series at x, (batch, s or 1, series)."""
+        t = self._centred(x)
+        out = []
+        for product, q in zip(self._products, contracted, strict=True):
+            if not product.parts:
+                out.append(q.unsqueeze(1))
+                continue
+            q = q.expand(x.shape[0], *q.shape[1:])
+            out.append(Places.of(t, product.meshes, product.coordinates).values(q))
+        return out
+
+    def _own_means(self, x: Tensor) -> list[Tensor]:
+        """Σ_{i,j} ℓ_i(x) ℓ_j(x) K(i − j), the weights' products added up for each difference first."""
+        t = self._centred(x)
+        out = []
+        for product in self._products:
+            value = self._series(product, x, t)
+            for kernel, part in zip(product.kernels, product.parts, strict=True):
+                weights = Places.of(t, part.meshes, part.coordinates).weights
+                rows = [_products_by_difference(w).mT for w in weights]
+                middle = tuple(slice(m.nodes - m.width, m.nodes + m.width - 1) for m in part.meshes)
+                window = self.samples[kernel][middle].unsqueeze(0).unsqueeze(-1)
+                value = value * contract_rows(rows, window.expand(x.shape[0], *window.shape[1:]))
+            out.append(value)
+        return out
+
+    def _centred(self, z: Tensor) -> Tensor:
+        return ((z - self._constant("centre_", z)) * self._constant("inverse_radius", z)).clamp(-1, 1)
+
+    def extra_repr(self) -> str:
+        shape = f"ℝ^{{n×{self.d}}} → ℝ^{{n×{self.width}}}"
+        nodes = " + ".join(" × ".join(map(str, p.shape)) or "1" for p in self._products)
+        return f"{shape}, {self.expression}, d' = {self.latent_dimension} ({nodes} nodes), {self.arithmetic}"
+
+
+def _products_by_difference(weights: Tensor) -> Tensor:
+    """(…, w) → (…, 2w − 1): at δ + w − 1 the sum of ℓ_i ℓ_j with i − j = δ."""
+    width = weights.shape[-1]
+    out = []
+    for delta in range(1 - width, width):
+        above, below = weights[..., max(delta, 0) : width + min(delta, 0)], weights[..., max(-delta, 0) :]
+        out.append((above * below[..., : width - abs(delta)]).sum(-1))
+    return torch.stack(out, dim=-1)

@@ -1,0 +1,141 @@
+"""Between tokens and the nodes of a product of meshes: masses m_j = Σ_k v_k Π_c ℓ_{j_c}(x_k), values
+Σ_j Π_c ℓ_{j_c}(x) q_j, and on the nodes the sums q_i = Σ_j K(i − j) m_j.
+
+A token meets w^k nodes. They are taken stencil place by stencil place, all tokens at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import product as cartesian
+from math import prod
+
+import torch
+from torch import Tensor
+
+from sumformer.nn.mesh import Mesh
+
+MANY = 1.0  # intervals a token, beyond which they are not the way
+CHUNK = 2**22  # kernel values of a line that are held at a time
+
+
+@dataclass(frozen=True)
+class Places:
+    """Where tokens lie on each mesh: intervals (batch, n), weights (batch, n, w)."""
+
+    meshes: Sequence[Mesh]
+    intervals: Sequence[Tensor]
+    weights: Sequence[Tensor]
+
+    @staticmethod
+    def of(t: Tensor, meshes: Sequence[Mesh], coordinates: Sequence[int]) -> Places:
+        """Of t (batch, n, d) ∈ [−1, 1]^d."""
+        placed = [mesh.place(t[..., c]) for mesh, c in zip(meshes, coordinates, strict=True)]
+        return Places(meshes, [i for i, _ in placed], [w for _, w in placed])
+
+    def masses(self, values: Tensor) -> Tensor:
+        """values (batch, n, S) → (batch, nodes…, S)."""
+        if values.shape[0] * prod(mesh.intervals for mesh in self.meshes) > MANY * values.shape[1]:
+            return self._masses_by_token(values)
+        return self._masses_by_interval(values)
+
+    def _masses_by_token(self, values: Tensor) -> Tensor:
+        """Every token to its w^k nodes: for meshes with more intervals than tokens."""
+        nodes, last = [mesh.nodes for mesh in self.meshes], self.meshes[-1]
+        total = values.new_zeros(values.shape[0] * prod(nodes), values.shape[2])
+        rows, node = values.flatten(0, 1), self._index([0] * len(nodes), nodes)
+        for place, factor in self._stencil():
+            row = rows if factor is None else rows * factor
+            first = node + sum(a * prod(nodes[c + 1 :]) for c, a in enumerate(place))
+            for a in range(last.width):
+                total = _scatter(total, first + a, row * self.weights[-1][..., a].reshape(-1, 1))
+        return total.reshape(values.shape[0], *nodes, values.shape[2])
+
+    def _masses_by_interval(self, values: Tensor) -> Tensor:
+        """Tokens of one interval are added first, then intervals are laid over each other."""
+        batch, series = values.shape[0], values.shape[2]
+        counts, last = [mesh.intervals for mesh in self.meshes], self.meshes[-1]
+        cell = self._index([0] * len(counts), counts)
+        row = (self.weights[-1].unsqueeze(-1) * values.unsqueeze(-2)).flatten(0, 1).flatten(1)
+        total = values.new_zeros(batch, *(mesh.nodes for mesh in self.meshes), series)
+        for place, factor in self._stencil():
+            zeros = row.new_zeros(batch * prod(counts), row.shape[1])
+            sums = _scatter(zeros, cell, row if factor is None else row * factor)
+            sums = sums.reshape(batch, *counts, last.width, series)
+            outer = [slice(a, a + m) for a, m in zip(place, counts, strict=False)]
+            for a in range(last.width):
+                total[(slice(None), *outer, slice(a, a + last.intervals))] += sums[..., a, :]
+        return total
+
+    def values(self, q: Tensor) -> Tensor:
+        """q (batch, nodes…, S) → (batch, n, S)."""
+        batch, n = self.intervals[0].shape
+        last = self.meshes[-1]
+        rows = q.unfold(len(self.meshes), last.width, 1).flatten(0, len(self.meshes)).contiguous()  # (…, S, w)
+        nodes = [mesh.nodes for mesh in self.meshes[:-1]]
+        total: Tensor | None = None
+        for place, factor in self._stencil():
+            found = rows.index_select(0, self._index([*place, 0], [*nodes, last.intervals]))
+            found = found if factor is None else found * factor.unsqueeze(-1)
+            total = found if total is None else total + found
+        if total is None:
+            raise AssertionError("a stencil has places")
+        return torch.unflatten((total * self.weights[-1].reshape(batch * n, 1, -1)).sum(-1), 0, (batch, n))
+
+    def _stencil(self) -> list[tuple[tuple[int, ...], Tensor | None]]:
+        """Places in the stencil of all meshes but the last, and Π ℓ there, (batch · n, 1)."""
+        out: list[tuple[tuple[int, ...], Tensor | None]] = []
+        for place in cartesian(*(range(mesh.width) for mesh in self.meshes[:-1])):
+            factor: Tensor | None = None
+            for weights, a in zip(self.weights, place, strict=False):
+                column = weights[..., a].reshape(-1, 1)
+                factor = column if factor is None else factor * column
+            out.append((place, factor))
+        return out
+
+    def _index(self, place: Sequence[int], sizes: Sequence[int]) -> Tensor:
+        """Row by row, the place of (batch, i_1 + a_1, …, i_k + a_k) in a tensor of `sizes`."""
+        batch = self.intervals[0].shape[0]
+        index = torch.arange(batch, device=self.intervals[0].device).unsqueeze(1)
+        for interval, a, size in zip(self.intervals, place, sizes, strict=True):
+            index = index * size + (interval + a)
+        return index.flatten()
+
+
+def _scatter(total: Tensor, index: Tensor, rows: Tensor) -> Tensor:
+    """Rows added to those of `total`, in an order that does not change from run to run."""
+    if rows.is_cuda and not torch.compiler.is_compiling():
+        return total.index_put_((index,), rows, accumulate=True)  # sorts; index_add would race
+    return total.index_add_(0, index, rows)
+
+
+def convolve(samples: Tensor, masses: Tensor) -> Tensor:
+    """q_i = Σ_j K(i − j) m_j: samples (2G_1 − 1, …, 2G_k − 1), masses (G_1, …, G_k, R).
+
+    One matrix for each difference along the first axis, which all pairs of planes at this distance share.
+    """
+    if samples.dim() == 1:
+        return _convolve_line(samples, masses)
+    first, rest, series = masses.shape[0], masses.shape[1:-1], masses.shape[-1]
+    right = masses.flip(list(range(1, masses.dim() - 1))).reshape(first, prod(rest), series)
+    total = torch.zeros_like(right)
+    for delta in range(1 - first, first):
+        low, high = max(0, delta), min(first, first + delta)
+        sources = right[low - delta : high - delta].movedim(1, 0).flatten(1)
+        moved = _differences(samples[delta + first - 1], rest).reshape(prod(rest), prod(rest)) @ sources
+        total[low:high] += torch.unflatten(moved, 1, (high - low, series)).movedim(0, 1)
+    return total.reshape(masses.shape)
+
+
+def _convolve_line(samples: Tensor, masses: Tensor) -> Tensor:
+    size = masses.shape[0]
+    view, right, step = _differences(samples, (size,)), masses.flip(0), max(1, CHUNK // size)
+    return torch.cat([view[i : i + step] @ right for i in range(0, size, step)])
+
+
+def _differences(samples: Tensor, shape: Sequence[int]) -> Tensor:
+    """(2G_1 − 1, …) → (G_1, …, G_1, …), a view: at (i, G − 1 − j) the sample of i − j."""
+    for axis, size in enumerate(shape):
+        samples = samples.unfold(axis, size, 1)
+    return samples
