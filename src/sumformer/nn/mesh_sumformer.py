@@ -12,6 +12,7 @@ sequence; a token costs w^k numbers however sharp the kernel is, where Chebyshev
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import reduce
 from typing import Any
 
 import torch
@@ -26,7 +27,7 @@ from sumformer.nn.expression_readings import ExpressionReadings
 from sumformer.nn.inputs import check_tokens, keep_from_attention_mask
 from sumformer.nn.mesh_parts import MeshKernel, MeshProduct
 from sumformer.nn.mesh_transfer import Places, convolve
-from sumformer.nn.network_operations import chebyshev_table
+from sumformer.nn.network_operations import NetworkOperations, chebyshev_table
 from sumformer.nn.reduced_expression import ReducedExpression
 from sumformer.nn.summary import Summary
 
@@ -70,13 +71,13 @@ class MeshSumformer(ReducedExpression, ExpressionReadings):
         self.arithmetic, self.group, self.channels, self.kernels = arithmetic, group, list(channels), list(kernels)
         self.products, self.reductions = list(products), list(reductions)
         self._channels = [Channel.read({**c, "support": []}, d) for c in channels]
-        self._kernels = [MeshKernel.read(k, d) for k in kernels]
-        self._products = [MeshProduct.read(p, self._kernels) for p in products]
-        self._read_expression(expression, reductions, len(channels), self._products)
-        self.latent_dimension = sum(p.size for p in self._products)  # d'
-        shapes = [k.differences for k in self._kernels]
+        self.mesh_kernels = [MeshKernel.read(k, d) for k in kernels]
+        self.mesh_products = [MeshProduct.read(p, self.mesh_kernels) for p in products]
+        self._read_expression(expression, reductions, len(channels), self.mesh_products)
+        self.latent_dimension = sum(p.size for p in self.mesh_products)  # d'
+        shapes = [k.differences for k in self.mesh_kernels]
         self.samples = nn.ParameterList(nn.Parameter(torch.zeros(s, dtype=self.inside)) for s in shapes)
-        polynomials = [p for product in self._products for _, p in product.series]
+        polynomials = [p for product in self.mesh_products for _, p in product.series]
         self.degrees = [max([0, *(gamma[c] for p in polynomials for gamma, _ in p)]) for c in range(d)]
         self._add_box()
 
@@ -90,20 +91,24 @@ class MeshSumformer(ReducedExpression, ExpressionReadings):
 
     def _summarise(self, z: Tensor, weights: Tensor | None, keep: Tensor | None) -> Summary:
         z, w = self._padded(z.to(self.inside), keep), self._weights(z, weights, keep)
-        pieces = zip(torch.split(z, self.group, dim=1), torch.split(w, self.group, dim=1), strict=True)
-        total: Tensor | None = None
-        for piece, weight in pieces:
-            masses = self._masses(piece, weight)
-            total = masses if total is None else total + masses
-        if total is None:
-            raise AssertionError("there is at least one token")
-        return Summary(total, w.double().sum(dim=1))
+        return Summary(self._by_groups(z, w), w.double().sum(dim=1))
+
+    def _by_groups(self, z: Tensor, w: Tensor) -> Tensor:
+        """Masses of groups of tokens, added up; compiled code, which knows no n, takes all groups at once."""
+        if not torch.compiler.is_compiling():
+            pieces = zip(torch.split(z, self.group, dim=1), torch.split(w, self.group, dim=1), strict=True)
+            return reduce(torch.add, (self._masses(piece, weight) for piece, weight in pieces))
+        missing = (z.shape[1] + self.group - 1) // self.group * self.group - z.shape[1]
+        centres = self._constant("centre_", z).expand(z.shape[0], missing, self.d)
+        z, w = torch.cat([z, centres], dim=1), torch.cat([w, w.new_zeros(w.shape[0], missing)], dim=1)
+        groups = self._masses(z.reshape(-1, self.group, self.d), w.reshape(-1, self.group))
+        return groups.reshape(w.shape[0], -1, self.latent_dimension).sum(1)
 
     def _masses(self, z: Tensor, w: Tensor) -> Tensor:
         """Σ over a group of tokens, (batch, n, d) → (batch, d')."""
         t = self._centred(z)
         blocks = []
-        for product in self._products:
+        for product in self.mesh_products:
             values = self._series(product, z, t) * w.unsqueeze(-1)
             if product.parts:
                 values = Places.of(t, product.meshes, product.coordinates).masses(values)
@@ -119,7 +124,7 @@ class MeshSumformer(ReducedExpression, ExpressionReadings):
         for channel, polynomial in product.series:
             value = torch.zeros_like(t[..., 0])
             for gamma, coefficient in polynomial:
-                term = torch.full_like(value, float(coefficient))
+                term = NetworkOperations(self.inside, y.device).number(float(coefficient)).expand_as(value)
                 for c, degree in enumerate(gamma):
                     term = term * tables[c][..., degree] if degree else term
                 value = value + term
@@ -140,7 +145,7 @@ class MeshSumformer(ReducedExpression, ExpressionReadings):
         """ψ(x_i, Σ) for queries x (batch, n, d), which need not be the sources."""
         contracted = self._contract(state)
         x = x.to(self.inside)
-        widest = max([1, *(p.series_count * (p.meshes[-1].width if p.parts else 1) for p in self._products)])
+        widest = max([1, *(p.series_count * (p.meshes[-1].width if p.parts else 1) for p in self.mesh_products)])
         slab = max(1, slab_elements(x) // (widest * max(1, x.shape[0])))
         pieces = [x] if torch.compiler.is_compiling() or slab >= x.shape[1] else list(torch.split(x, slab, dim=1))
         return torch.cat([self._psi(piece, state, contracted) for piece in pieces], dim=1).to(self.outside)
@@ -154,7 +159,7 @@ class MeshSumformer(ReducedExpression, ExpressionReadings):
         mean = state.total / state.count.unsqueeze(-1).to(self.inside)
         out = []
         for product, block in zip(
-            self._products, torch.split(mean, [p.size for p in self._products], dim=-1), strict=True
+            self.mesh_products, torch.split(mean, [p.size for p in self.mesh_products], dim=-1), strict=True
         ):
             q = torch.unflatten(block, -1, (*product.shape, product.series_count))
             first = 1
@@ -170,7 +175,7 @@ class MeshSumformer(ReducedExpression, ExpressionReadings):
         """For each product the mean of its series at x, (batch, s or 1, series)."""
         t = self._centred(x)
         out = []
-        for product, q in zip(self._products, contracted, strict=True):
+        for product, q in zip(self.mesh_products, contracted, strict=True):
             if not product.parts:
                 out.append(q.unsqueeze(1))
                 continue
@@ -182,7 +187,7 @@ class MeshSumformer(ReducedExpression, ExpressionReadings):
         """Σ_{i,j} ℓ_i(x) ℓ_j(x) K(i − j), the weights' products added up for each difference first."""
         t = self._centred(x)
         out = []
-        for product in self._products:
+        for product in self.mesh_products:
             value = self._series(product, x, t)
             for kernel, part in zip(product.kernels, product.parts, strict=True):
                 weights = Places.of(t, part.meshes, part.coordinates).weights
@@ -198,7 +203,7 @@ class MeshSumformer(ReducedExpression, ExpressionReadings):
 
     def extra_repr(self) -> str:
         shape = f"ℝ^{{n×{self.d}}} → ℝ^{{n×{self.width}}}"
-        nodes = " + ".join(" × ".join(map(str, p.shape)) or "1" for p in self._products)
+        nodes = " + ".join(" × ".join(map(str, p.shape)) or "1" for p in self.mesh_products)
         return f"{shape}, {self.expression}, d' = {self.latent_dimension} ({nodes} nodes), {self.arithmetic}"
 
 

@@ -16,7 +16,6 @@ from torch import Tensor
 
 from sumformer.nn.mesh import Mesh
 
-MANY = 1.0  # intervals a token, beyond which they are not the way
 CHUNK = 2**22  # kernel values of a line that are held at a time
 
 
@@ -36,9 +35,18 @@ class Places:
 
     def masses(self, values: Tensor) -> Tensor:
         """values (batch, n, S) → (batch, nodes…, S)."""
-        if values.shape[0] * prod(mesh.intervals for mesh in self.meshes) > MANY * values.shape[1]:
-            return self._masses_by_token(values)
-        return self._masses_by_interval(values)
+        if torch.compiler.is_compiling():
+            return self._masses_at_once(values)
+        few = values.shape[1] < prod([mesh.intervals for mesh in self.meshes])
+        return self._masses_by_token(values) if few else self._masses_by_interval(values)
+
+    def _masses_at_once(self, values: Tensor) -> Tensor:
+        """For a compiler, which writes no numbers for all nodes of all tokens but adds them where they belong."""
+        nodes = [mesh.nodes for mesh in self.meshes]
+        index, weights = self._everywhere(nodes)
+        rows = (weights.unsqueeze(-1) * values.flatten(0, 1).unsqueeze(1)).flatten(0, 1)
+        total = values.new_zeros(values.shape[0] * prod(nodes), values.shape[2])
+        return total.index_add(0, index.flatten(), rows).reshape(values.shape[0], *nodes, values.shape[2])
 
     def _masses_by_token(self, values: Tensor) -> Tensor:
         """Every token to its w^k nodes: for meshes with more intervals than tokens."""
@@ -47,7 +55,7 @@ class Places:
         rows, node = values.flatten(0, 1), self._index([0] * len(nodes), nodes)
         for place, factor in self._stencil():
             row = rows if factor is None else rows * factor
-            first = node + sum(a * prod(nodes[c + 1 :]) for c, a in enumerate(place))
+            first = node + sum([a * prod(nodes[c + 1 :]) for c, a in enumerate(place)])
             for a in range(last.width):
                 total = _scatter(total, first + a, row * self.weights[-1][..., a].reshape(-1, 1))
         return total.reshape(values.shape[0], *nodes, values.shape[2])
@@ -58,7 +66,7 @@ class Places:
         counts, last = [mesh.intervals for mesh in self.meshes], self.meshes[-1]
         cell = self._index([0] * len(counts), counts)
         row = (self.weights[-1].unsqueeze(-1) * values.unsqueeze(-2)).flatten(0, 1).flatten(1)
-        total = values.new_zeros(batch, *(mesh.nodes for mesh in self.meshes), series)
+        total = values.new_zeros(batch, *[mesh.nodes for mesh in self.meshes], series)
         for place, factor in self._stencil():
             zeros = row.new_zeros(batch * prod(counts), row.shape[1])
             sums = _scatter(zeros, cell, row if factor is None else row * factor)
@@ -71,6 +79,11 @@ class Places:
     def values(self, q: Tensor) -> Tensor:
         """q (batch, nodes…, S) → (batch, n, S)."""
         batch, n = self.intervals[0].shape
+        if torch.compiler.is_compiling():
+            index, weights = self._everywhere([mesh.nodes for mesh in self.meshes])
+            found = q.flatten(0, len(self.meshes)).index_select(0, index.flatten())
+            found = torch.unflatten(found, 0, index.shape) * weights.unsqueeze(-1)
+            return torch.unflatten(found.sum(1), 0, (batch, n))
         last = self.meshes[-1]
         rows = q.unfold(len(self.meshes), last.width, 1).flatten(0, len(self.meshes)).contiguous()  # (…, S, w)
         nodes = [mesh.nodes for mesh in self.meshes[:-1]]
@@ -83,10 +96,22 @@ class Places:
             raise AssertionError("a stencil has places")
         return torch.unflatten((total * self.weights[-1].reshape(batch * n, 1, -1)).sum(-1), 0, (batch, n))
 
+    def _everywhere(self, nodes: Sequence[int]) -> tuple[Tensor, Tensor]:
+        """The w^k nodes of every token and its weights there, (batch · n, w^k) each."""
+        index, weights = self._index([0] * len(nodes), nodes).unsqueeze(1), None
+        for c, (mesh, weight) in enumerate(zip(self.meshes, self.weights, strict=True)):
+            places = torch.arange(mesh.width, device=index.device) * prod(nodes[c + 1 :])
+            index = (index.unsqueeze(-1) + places).flatten(1)
+            column = weight.flatten(0, 1)
+            weights = column if weights is None else (weights.unsqueeze(-1) * column.unsqueeze(1)).flatten(1)
+        if weights is None:
+            raise AssertionError("a product has meshes")
+        return index, weights
+
     def _stencil(self) -> list[tuple[tuple[int, ...], Tensor | None]]:
         """Places in the stencil of all meshes but the last, and Π ℓ there, (batch · n, 1)."""
         out: list[tuple[tuple[int, ...], Tensor | None]] = []
-        for place in cartesian(*(range(mesh.width) for mesh in self.meshes[:-1])):
+        for place in cartesian(*[range(mesh.width) for mesh in self.meshes[:-1]]):
             factor: Tensor | None = None
             for weights, a in zip(self.weights, place, strict=False):
                 column = weights[..., a].reshape(-1, 1)

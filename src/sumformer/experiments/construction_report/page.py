@@ -8,7 +8,7 @@ from pathlib import Path
 
 from sumformer.certificates.certificate import CERTIFICATE_FILE, Certificate
 from sumformer.errors import NotSupportedError, SumformerError
-from sumformer.experiments.construction_report import budget, degrees, slice_lines, slice_maps, slices, timing
+from sumformer.experiments.construction_report import budget, degrees, meshes, slice_lines, slice_maps, slices, timing
 from sumformer.experiments.construction_report.header import broken, header
 from sumformer.experiments.construction_report.tables import tables
 from sumformer.experiments.report import REPORT_FILE
@@ -110,6 +110,8 @@ def _degrees(construction: Construction) -> str:
         return section("degrees", title, paragraph(f"Route {construction.certificate.route} has no kernels to cut."))
     if not kernels:
         return section("degrees", title, paragraph("Nothing is interpolated: the error is rounding only."))
+    if construction.certificate.route == "mesh":
+        return _meshes(construction)
     curves = degrees.run(construction)
     shown = sum(len(c.expressions) for c in curves)
     text = (
@@ -122,6 +124,14 @@ def _degrees(construction: Construction) -> str:
     if shown < len(kernels):
         parts.append(paragraph(f"{len(kernels) - shown} more kernels are in the table below.", "note"))
     return section("degrees", title, *parts)
+
+
+def _meshes(construction: Construction) -> str:
+    text = (
+        "Every factor that mixes x and y depends on x − y and is interpolated between the nodes of a mesh; a finer "
+        "mesh has more nodes, but a token meets the same number of them."
+    )
+    return section("degrees", "Mesh against bound", paragraph(text), gallery(meshes.plot(meshes.run(construction))))
 
 
 def _timing(construction: Construction, seconds: float) -> str:

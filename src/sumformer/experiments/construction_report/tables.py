@@ -47,6 +47,8 @@ def kernels(construction: Construction) -> str:
     constants = construction.certificate.constants.get("kernels")
     if not constants:
         return paragraph("None: nothing is interpolated.")
+    if construction.certificate.route == "mesh":
+        return _mesh_kernels(constants)
     head = ("kernel K", "coordinates", "degree", "interpolation degree", "ρ", "M", "range", "remainder", "dropped")
     note = paragraph(
         "ρ and M: |K| ≤ M when one variable runs over the Bernstein ellipse of parameter ρ and the others over the "
@@ -55,6 +57,31 @@ def kernels(construction: Construction) -> str:
         "note",
     )
     return table(head, [_kernel(k, construction.target.d) for k in constants], range(2, 9)) + note
+
+
+def _mesh_kernels(constants: Sequence[Mapping[str, Any]]) -> str:
+    head = ("kernel K", "coordinates", "intervals", "width", "δ", "M", "range", "remainder", "dropped")
+    note = paragraph(
+        "width: the nodes that a token meets in every coordinate; δ and M: |K| ≤ M when one coordinate of x − y is "
+        "complex, within δ of the differences of the mesh; remainder: proved error of interpolation; dropped: of "
+        "rounded samples and places. Remainder, dropped and M are rounded up.",
+        "note",
+    )
+    rows = [
+        [
+            code(kernel["expression"]),
+            ", ".join(str(s["coordinate"]) for s in kernel["strips"]),
+            " × ".join(map(str, kernel["intervals"])),
+            str(kernel["width"]),
+            _distinct([nearest(s["reach"], 5) for s in kernel["strips"]]),
+            _distinct([rounded_up(s["maximum"]) for s in kernel["strips"]]),
+            f"[{nearest(kernel['range'][0])}, {nearest(kernel['range'][1])}]",
+            _bound(kernel["remainder"]),
+            _bound(kernel["dropped"]),
+        ]
+        for kernel in constants
+    ]
+    return table(head, rows, range(2, 9)) + note
 
 
 def _kernel(kernel: Mapping[str, Any], d: int) -> list[str]:
@@ -77,6 +104,9 @@ def _kernel(kernel: Mapping[str, Any], d: int) -> list[str]:
 def channels(construction: Construction) -> str:
     """A row per factor b(y) with its Chebyshev features."""
     rows = []
+    if construction.certificate.route == "mesh":
+        factors = [[code(channel["factor"])] for channel in construction.network.channels]
+        return table(("channel b(y), whose masses lie on a mesh",), factors)
     for channel in construction.network.channels:
         support = channel["support"]
         degrees = [max(column) for column in zip(*support, strict=True)]

@@ -14,12 +14,14 @@ from sumformer.experiments.explain.compiled import explain_compiled
 from sumformer.experiments.explain.explanation import Explanation
 from sumformer.experiments.explain.grid import explain_grid
 from sumformer.experiments.explain.look_up import explain_look_up
+from sumformer.experiments.explain.mesh import explain_mesh
 from sumformer.experiments.explain.sums import explain_sums
 from sumformer.nn.compiled_transformer import CompiledTransformer
 from sumformer.nn.deep_transformer import DeepTransformer
 from sumformer.nn.expression_sumformer import ExpressionSumformer
 from sumformer.nn.grid_module import GridModule
 from sumformer.nn.look_up_transformer import LookUpTransformer
+from sumformer.nn.mesh_sumformer import MeshSumformer
 from sumformer.nn.positioned import Positioned
 from sumformer.nn.symmetric_sumformer import SymmetricSumformer
 from sumformer.targets.positions import with_positions
@@ -54,6 +56,8 @@ def _explain(made: Construction, X: Tensor) -> Explanation:
             return explain_look_up(made, network, X)
         case ExpressionSumformer() | SymmetricSumformer():
             return explain_sums(made, network, X, tokens)
+        case MeshSumformer():
+            return explain_mesh(made, network, X, tokens)
         case GridModule():
             return explain_grid(made, network, X, tokens)
     raise NotSupportedError(

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from sumformer.experiments.explain.explanation import BlockLine, Explanation, ValueLine
 from sumformer.nn.expression_sumformer import ExpressionSumformer
+from sumformer.nn.mesh_sumformer import MeshSumformer
 from sumformer.nn.symmetric_sumformer import SymmetricSumformer
 from sumformer.targets import Environment, evaluate, parse, to_source
 from sumformer.targets.torch_evaluation import TorchOperations, evaluate_tensor
@@ -39,7 +40,7 @@ def explain_sums(
         ValueLine(f"Σ {name}", "sum over tokens", k, "Σ", float(total[k]), float(ideal[k]), None)
         for k, name in enumerate(names)
     ]
-    inside = _reductions(network, tokens) if isinstance(network, ExpressionSumformer) else _others(sums, alone, phi)
+    inside = reduction_lines(network, tokens) if isinstance(network, ExpressionSumformer) else _others(sums, alone, phi)
     wanted = made.target(X[None])[0]
     return Explanation(
         made,
@@ -92,7 +93,7 @@ def _ideal(network: ExpressionSumformer | SymmetricSumformer, features: list[Fea
     return torch.stack(columns, dim=-1) if columns else tokens.new_zeros(len(tokens), 0)
 
 
-def _reductions(network: ExpressionSumformer, tokens: Tensor) -> list[ValueLine]:
+def reduction_lines(network: ExpressionSumformer | MeshSumformer, tokens: Tensor) -> list[ValueLine]:
     """Every sum, mean, … of the formula, as the network approximates it at the first token, beside its own value."""
     inputs, lines = tokens.to(network.outside)[None], []
     found = network.reduced(inputs, network.summarise(inputs))
