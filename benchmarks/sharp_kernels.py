@@ -49,6 +49,24 @@ CASES: list[tuple[str, str, int, float, Pair]] = [
         1e-2,
         mean_of(lambda x, y: (y - x) / (norm2(y - x) + 0.05) ** 1.5),
     ),
+    ("soft rank", "mean(sigmoid((x-y)/0.0005))", 1, 1e-3, mean_of(lambda x, y: torch.sigmoid((x - y) / 0.0005))),
+    ("density", "mean(exp(-2000*norm2(x-y)))", 2, 1e-3, mean_of(lambda x, y: torch.exp(-2000 * norm2(x - y)))),
+    ("density", "mean(exp(-200*norm2(x-y)))", 3, 1e-3, mean_of(lambda x, y: torch.exp(-200 * norm2(x - y)))),
+    ("potential", "mean(log(norm2(x-y)+0.001))", 2, 1e-2, mean_of(lambda x, y: torch.log(norm2(x - y) + 0.001))),
+    (
+        "gravity",
+        "mean((y-x)/(norm2(y-x)+0.25)**1.5)",
+        3,
+        1e-2,
+        mean_of(lambda x, y: (y - x) / (norm2(y - x) + 0.25) ** 1.5),
+    ),
+    (
+        "gravity",
+        "mean((y-x)/(norm2(y-x)+0.05)**1.5)",
+        3,
+        5e-2,
+        mean_of(lambda x, y: (y - x) / (norm2(y - x) + 0.05) ** 1.5),
+    ),
 ]
 
 
@@ -114,6 +132,7 @@ def main() -> None:
             "formula": source,
             "d": d,
             "epsilon": epsilon,
+            "route": c.certificate.route,
             "latent_dimension": c.certificate.latent_dimension,
             "certified": c.certificate.total,
             "verified": verified,

@@ -50,6 +50,8 @@ class MeshSumformer(ReducedExpression, ExpressionReadings):
     (e_1, …) K's value where x_c − y_c = (e_c − G_c + 1)·2·radius_c/m_c.
     """
 
+    groups_in_a_row = True  # not a tree
+
     def __init__(
         self,
         expression: str,

@@ -85,7 +85,8 @@ class Construction:
         check_weights(points, weights)
         counts = counts_of(points, weights, attention_mask, segments)
         places = points.shape[1] if segments is None else int(counts.max())
-        check_counts(counts, places, self.target.tokens, getattr(self.network, "group", None))
+        group, in_a_row = (getattr(self.network, name, None) for name in ("group", "groups_in_a_row"))
+        check_counts(counts, places, self.target.tokens, group, bool(in_a_row))
         if sources is not None or weights is not None:
             self._refuse_others()
         if OWN_TOKEN in self.certificate.assumptions:

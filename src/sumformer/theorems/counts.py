@@ -40,8 +40,11 @@ def counts_of(
     return (count if attention_mask is None else torch.where(attention_mask != 0, count, 0.0)).sum(1)
 
 
-def check_counts(counts: Tensor, places: int, allowed: Tokens, group: int | None) -> None:
-    """Every n is allowed, and in so many places padding does not deepen the summation tree (of groups)."""
+def check_counts(counts: Tensor, places: int, allowed: Tokens, group: int | None, in_a_row: bool = False) -> None:
+    """Every n is allowed, and in so many places padding does not deepen the sum over tokens.
+
+    That is a tree of groups, or, `in_a_row`, the groups one after another.
+    """
     if not counts.numel():  # an empty batch
         return
     few, many = float(counts.min()), float(counts.max())
@@ -49,5 +52,12 @@ def check_counts(counts: Tensor, places: int, allowed: Tokens, group: int | None
         found = f"{few:g}" if few == many else f"{few:g} to {many:g}"
         allows = f"{allowed.minimum} ≤ n ≤ {allowed.maximum}" if allowed.symbolic else allowed.formula()
         raise InputError(f"this construction is certified for {allows}, got n = {found}")
-    if group is not None and allowed.maximum > group and levels(places, group) > levels(allowed.maximum, group):
+    if group is None or allowed.maximum <= group:
+        return
+    depth = _groups if in_a_row else levels
+    if depth(places, group) > depth(allowed.maximum, group):
         raise InputError(f"this much padding ({places} places) is not covered by the certificate: compact it")
+
+
+def _groups(n: int, group: int) -> int:
+    return -(-n // group)

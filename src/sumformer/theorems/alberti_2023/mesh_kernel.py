@@ -209,9 +209,10 @@ class MeshStudy:
 
 
 def _cost(width: int, intervals: tuple[int, ...], axes: int) -> float:
-    """Of masses and values of TOKENS tokens, and of the sums over nodes, which are matrix products."""
+    """Of masses and values of TOKENS tokens, of the sums over nodes, which are matrix products, and of the nodes."""
     nodes, kernels = prod(m + width - 1 for m in intervals), axes / len(intervals)
-    return 2.0 * TOKENS * float(width**axes) + kernels * float(nodes ** (1 + kernels)) / 64
+    masses = float(nodes**kernels)
+    return 2.0 * TOKENS * float(width**axes) + kernels * masses * nodes / 64 + 64 * masses
 
 
 def of_differences(studies: Mapping[Node, KernelStudy]) -> None:
