@@ -17,6 +17,7 @@ ELSEWHERE = {
     "ExpressionSumformer",
     "GridSumformer",
     "LookUpTransformer",
+    "MeshSumformer",
     "OpaqueGridSumformer",
     "Positioned",
     "SparseFeedForward",

@@ -22,6 +22,7 @@ NETWORKS = {
     "PolynomialFeatures": lambda: PolynomialFeatures(2, 3),
     "Sumformer": polynomial,
     "ExpressionSumformer": lambda: sumformer.construct("mean(sigmoid(x-y))*x", 1e-2, d=2).network,
+    "MeshSumformer": lambda: sumformer.construct("mean(sigmoid((x-y)/0.2))*x", 1e-1, d=2, route="mesh").network,
     "SymmetricSumformer": lambda: sumformer.construct("x*exp(mean(y))", 1e-1, d=2, n=2, route="symmetric").network,
 }
 over_networks = pytest.mark.parametrize("name", NETWORKS)

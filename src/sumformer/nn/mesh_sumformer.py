@@ -31,6 +31,8 @@ from sumformer.nn.network_operations import NetworkOperations, chebyshev_table
 from sumformer.nn.reduced_expression import ReducedExpression
 from sumformer.nn.summary import Summary
 
+BATCH_ELEMENTS = 2**24  # masses of all sequences that are held at a time
+
 
 class MeshSumformer(ReducedExpression, ExpressionReadings):
     """(batch, n, d) → (batch, n, width of the expression).
@@ -122,16 +124,16 @@ class MeshSumformer(ReducedExpression, ExpressionReadings):
     def _series(self, product: MeshProduct, y: Tensor, t: Tensor) -> Tensor:
         """b(y) p(v) for each series of the product, (batch, n, series)."""
         tables = [chebyshev_table(t[..., c], self.degrees[c]) for c in range(self.d)]
-        columns = []
+        number, columns = NetworkOperations(self.inside, y.device).number, []
         for channel, polynomial in product.series:
-            value = torch.zeros_like(t[..., 0])
+            value, b = torch.zeros_like(t[..., 0]), self._channels[channel]
+            factor = torch.ones_like(value) if b.is_one else self._scalar(b.factor, y=y)
             for gamma, coefficient in polynomial:
-                term = NetworkOperations(self.inside, y.device).number(float(coefficient)).expand_as(value)
+                term = factor * number(float(coefficient))  # b first: small T must not underflow where b is large
                 for c, degree in enumerate(gamma):
                     term = term * tables[c][..., degree] if degree else term
                 value = value + term
-            b = self._channels[channel]
-            columns.append(value if b.is_one else value * self._scalar(b.factor, y=y))
+            columns.append(value)
         return torch.stack(columns, dim=-1)
 
     def _features(self, z: Tensor) -> Tensor:
@@ -140,6 +142,15 @@ class MeshSumformer(ReducedExpression, ExpressionReadings):
 
     def _query_size(self) -> int:
         return max(1, self.latent_dimension)
+
+    def _read(self, x: Tensor, keep: Tensor | None, is_causal: bool) -> Tensor:
+        """Every sequence has a mesh of its own: of a large batch some at a time."""
+        some = max(1, BATCH_ELEMENTS // max(1, self.latent_dimension))
+        if torch.compiler.is_compiling() or some >= x.shape[0]:
+            return super()._read(x, keep, is_causal)
+        masks = [None] * x.shape[0] if keep is None else torch.split(keep, some)
+        pieces = zip(torch.split(x, some), masks, strict=False)
+        return torch.cat([super(MeshSumformer, self)._read(piece, seen, is_causal) for piece, seen in pieces])
 
     # ---- ψ
 

@@ -6,17 +6,19 @@ A token meets w^k nodes. They are taken stencil place by stencil place, all toke
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import product as cartesian
 from math import prod
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from sumformer.nn.mesh import Mesh
 
-CHUNK = 2**22  # kernel values of a line that are held at a time
+RUN = 256
+PIECE = 256  # nodes of a line whose differences are one matrix
 
 
 @dataclass(frozen=True)
@@ -38,7 +40,7 @@ class Places:
         if torch.compiler.is_compiling():
             return self._masses_at_once(values)
         few = values.shape[1] < prod([mesh.intervals for mesh in self.meshes])
-        return self._masses_by_token(values) if few else self._masses_by_interval(values)
+        return self._masses_by_token(values) if few and not values.is_cuda else self._masses_by_interval(values)
 
     def _masses_at_once(self, values: Tensor) -> Tensor:
         """For a compiler, which writes no numbers for all nodes of all tokens but adds them where they belong."""
@@ -57,19 +59,18 @@ class Places:
             row = rows if factor is None else rows * factor
             first = node + sum([a * prod(nodes[c + 1 :]) for c, a in enumerate(place)])
             for a in range(last.width):
-                total = _scatter(total, first + a, row * self.weights[-1][..., a].reshape(-1, 1))
+                total.index_add_(0, first + a, row * self.weights[-1][..., a].reshape(-1, 1))
         return total.reshape(values.shape[0], *nodes, values.shape[2])
 
     def _masses_by_interval(self, values: Tensor) -> Tensor:
         """Tokens of one interval are added first, then intervals are laid over each other."""
         batch, series = values.shape[0], values.shape[2]
         counts, last = [mesh.intervals for mesh in self.meshes], self.meshes[-1]
-        cell = self._index([0] * len(counts), counts)
+        cells = Cells.of(self._index([0] * len(counts), counts), batch * prod(counts))
         row = (self.weights[-1].unsqueeze(-1) * values.unsqueeze(-2)).flatten(0, 1).flatten(1)
         total = values.new_zeros(batch, *[mesh.nodes for mesh in self.meshes], series)
         for place, factor in self._stencil():
-            zeros = row.new_zeros(batch * prod(counts), row.shape[1])
-            sums = _scatter(zeros, cell, row if factor is None else row * factor)
+            sums = cells.sums(row if factor is None else row * factor)
             sums = sums.reshape(batch, *counts, last.width, series)
             outer = [slice(a, a + m) for a, m in zip(place, counts, strict=False)]
             for a in range(last.width):
@@ -128,35 +129,97 @@ class Places:
         return index.flatten()
 
 
-def _scatter(total: Tensor, index: Tensor, rows: Tensor) -> Tensor:
-    """Rows added to those of `total`, in an order that does not change from run to run."""
-    if rows.is_cuda and not torch.compiler.is_compiling():
-        return total.index_put_((index,), rows, accumulate=True)  # sorts; index_add would race
-    return total.index_add_(0, index, rows)
+@dataclass(frozen=True)
+class Cells:
+    """Which of `size` cells each row belongs to. On a GPU, where adding in place races, rows are sorted by cell and
+    added in runs of at most RUN, the runs of a cell after that.
+    """
+
+    index: Tensor
+    size: int
+    order: Tensor | None = None
+    runs: Tensor | None = None
+
+    @staticmethod
+    def of(index: Tensor, size: int) -> Cells:
+        return Cells.sorted(index, size) if index.is_cuda else Cells(index, size)
+
+    @staticmethod
+    def sorted(index: Tensor, size: int) -> Cells:
+        order = index.argsort(stable=True)
+        edges = torch.searchsorted(index[order], torch.arange(size + 1, device=index.device))
+        marks = torch.arange(RUN, max(RUN, index.shape[0]), RUN, device=index.device)
+        runs, came_from = torch.cat([marks, edges]).sort(stable=True)
+        return Cells(came_from.argsort()[marks.shape[0] :], size, order, runs)  # a cell begins where its edge went
+
+    def sums(self, rows: Tensor) -> Tensor:
+        """(n, R) → (size, R), in an order that does not change from run to run."""
+        if self.order is None or self.runs is None:
+            return rows.new_zeros(self.size, rows.shape[1]).index_add(0, self.index, rows)
+        of_runs = torch.segment_reduce(rows[self.order], "sum", offsets=self.runs, axis=0, unsafe=True)
+        return torch.segment_reduce(of_runs, "sum", offsets=self.index, axis=0, unsafe=True)
 
 
 def convolve(samples: Tensor, masses: Tensor) -> Tensor:
-    """q_i = Σ_j K(i − j) m_j: samples (2G_1 − 1, …, 2G_k − 1), masses (G_1, …, G_k, R).
+    """q_i = Σ_j K(i − j) m_j: samples (2G_1 − 1, …, 2G_k − 1), masses (G_1, …, G_k, R)."""
+    if torch.compiler.is_compiling():
+        return _sums(samples, masses)
+    out: Tensor = _Convolution.apply(samples, masses)  # type: ignore[no-untyped-call]
+    return out
 
-    One matrix for each difference along the first axis, which all pairs of planes at this distance share.
-    """
+
+class _Convolution(torch.autograd.Function):
+    """Keeps samples and masses for the gradient, not the matrices made of them."""
+
+    @staticmethod
+    def forward(ctx: Any, samples: Tensor, masses: Tensor) -> Tensor:
+        ctx.save_for_backward(samples, masses)
+        return _sums(samples, masses)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, Tensor | None]:
+        samples, masses = ctx.saved_tensors
+        to_samples = to_masses = None
+        if ctx.needs_input_grad[0]:
+            with torch.enable_grad():
+                leaf = samples.detach().requires_grad_()
+                (to_samples,) = torch.autograd.grad(_sums(leaf, masses.detach()), leaf, gradient)
+        if ctx.needs_input_grad[1]:
+            to_masses = convolve(samples.flip(list(range(samples.dim()))), gradient)
+        return to_samples, to_masses
+
+
+def _sums(samples: Tensor, masses: Tensor) -> Tensor:
+    """One matrix for each difference along the first axis, which all pairs of planes at this distance share."""
     if samples.dim() == 1:
-        return _convolve_line(samples, masses)
-    first, rest, series = masses.shape[0], masses.shape[1:-1], masses.shape[-1]
-    right = masses.flip(list(range(1, masses.dim() - 1))).reshape(first, prod(rest), series)
-    total = torch.zeros_like(right)
-    for delta in range(1 - first, first):
-        low, high = max(0, delta), min(first, first + delta)
-        sources = right[low - delta : high - delta].movedim(1, 0).flatten(1)
-        moved = _differences(samples[delta + first - 1], rest).reshape(prod(rest), prod(rest)) @ sources
-        total[low:high] += torch.unflatten(moved, 1, (high - low, series)).movedim(0, 1)
-    return total.reshape(masses.shape)
+        return _sums_of_a_line(samples, masses)
+    first, rest = masses.shape[0], masses.shape[1:-1]
+    blocks = (_differences(plane, rest).reshape(prod(rest), prod(rest)) for plane in samples.unbind())
+    right = masses.flip(list(range(1, masses.dim() - 1))).reshape(first, prod(rest), masses.shape[-1])
+    return _sums_of_blocks(blocks, right).reshape(masses.shape)
 
 
-def _convolve_line(samples: Tensor, masses: Tensor) -> Tensor:
+def _sums_of_a_line(samples: Tensor, masses: Tensor) -> Tensor:
+    """A line as planes of PIECE nodes, zeros appended."""
     size = masses.shape[0]
-    view, right, step = _differences(samples, (size,)), masses.flip(0), max(1, CHUNK // size)
-    return torch.cat([view[i : i + step] @ right for i in range(0, size, step)])
+    piece = min(PIECE, size)
+    planes = -(-size // piece)
+    missing = planes * piece - size
+    longer = torch.nn.functional.pad(samples, (missing, missing))
+    blocks = (_differences(longer[i * piece : (i + 2) * piece - 1], (piece,)) for i in range(2 * planes - 1))
+    right = torch.cat([masses, masses.new_zeros(missing, masses.shape[1])]).reshape(planes, piece, -1).flip(1)
+    return _sums_of_blocks(blocks, right).reshape(planes * piece, -1)[:size]
+
+
+def _sums_of_blocks(blocks: Iterable[Tensor], right: Tensor) -> Tensor:
+    """Σ_j B_{i−j} r_j over planes: 2G − 1 blocks (M, M), right (G, M, R)."""
+    first, series = right.shape[0], right.shape[2]
+    total = torch.zeros_like(right)
+    for delta, block in enumerate(blocks, 1 - first):
+        low, high = max(0, delta), min(first, first + delta)
+        moved = block @ right[low - delta : high - delta].movedim(1, 0).flatten(1)
+        total[low:high] += torch.unflatten(moved, 1, (high - low, series)).movedim(0, 1)
+    return total
 
 
 def _differences(samples: Tensor, shape: Sequence[int]) -> Tensor:

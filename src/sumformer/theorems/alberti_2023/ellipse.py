@@ -45,8 +45,13 @@ class HalfSet(Protocol):
     def widths(self, lo: FloatArray, hi: FloatArray) -> FloatArray: ...
 
 
-def enclosed_maximum(region: Region, over: HalfSet, slack: float, rounds: int = ROUNDS) -> float | None:
-    """sup |K| over the set, within a factor `slack` of a value that is attained; None where it was not found."""
+def enclosed_maximum(
+    region: Region, over: HalfSet, slack: float, rounds: int = ROUNDS, probes: int = 0
+) -> float | None:
+    """sup |K| over the set, within a factor `slack` of a value that is attained; None where it was not found.
+
+    `probes`: so many boxes, those with the largest bounds, are tried at their middle for such a value.
+    """
     lo, hi = over.cover(region.variables - 1)
     best = bound = 0.0  # attained, and enclosed so far
     for _ in range(rounds):
@@ -56,6 +61,11 @@ def enclosed_maximum(region: Region, over: HalfSet, slack: float, rounds: int = 
         modulus = value.modulus()
         upper, lower = modulus.hi[:, 0], np.where(value.defined[:, 0], modulus.lo[:, 0], 0.0)
         best = max(best, float(lower.max(initial=0.0)))
+        if probes and len(lo):
+            most = np.argsort(np.where(value.defined[:, 0], upper, np.inf))[-probes:]
+            middle = (lo[most] + hi[most]) / 2
+            tried = region.evaluate(middle, middle)
+            best = max(best, float(np.where(tried.defined[:, 0], tried.modulus().lo[:, 0], 0.0).max()))
         open_ = ~value.defined[:, 0] | ~(upper <= max(slack * best, 1e-300))
         bound = max(bound, float(upper[~open_].max(initial=0.0)))
         if not open_.any():

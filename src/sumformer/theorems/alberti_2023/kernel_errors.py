@@ -61,7 +61,11 @@ class KernelErrors:
 
     def mass(self, term: Term) -> float:
         """What bounds |K̃| and carries every rounding: Π_g Σ|A_g|."""
-        return prod(self.plan.kernels[k].mass for k in term.kernels) * INFLATE
+        return prod(self.masses(term)) * INFLATE
+
+    def masses(self, term: Term) -> list[float]:
+        """Of each kernel: they are applied one after another."""
+        return [self.plan.kernels[k].mass for k in term.kernels]
 
     def _largest(self, kernel: Node) -> float:
         return max(abs(end) for end in self.plan.kernels[kernel].range)

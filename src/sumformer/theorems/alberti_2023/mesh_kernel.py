@@ -61,6 +61,15 @@ class Strip:
 
 
 @dataclass(frozen=True)
+class Choice:
+    """A mesh that is fine enough, and why."""
+
+    width: int
+    intervals: tuple[int, ...]
+    strips: tuple[Strip, ...]
+
+
+@dataclass(frozen=True)
 class MeshKernelPlan:
     """K̂_g: its mesh, its samples, its proved error (remainder + dropped: samples and places), the range of K_g."""
 
@@ -104,7 +113,8 @@ class MeshStudy:
         choices = [c for width in WIDTHS if (c := self._choice(width, tolerance)) is not None]
         if not choices:
             self._refuse_analytic()
-        width, intervals, strips = min(choices, key=lambda c: _cost(c[0], c[1], axes))
+        chosen = min(choices, key=lambda c: _cost(c.width, c.intervals, axes))
+        width, intervals = chosen.width, chosen.intervals
         nodes = prod(m + width - 1 for m in intervals)
         if nodes > MAX_NODES:
             excess = (nodes / MAX_NODES) ** (width / len(intervals))
@@ -113,27 +123,31 @@ class MeshStudy:
                 [f"{to_source(self.study.kernel)} would need {nodes:,} nodes; at most {MAX_NODES:,} are taken"],
                 excess,
             )
-        return self._sampled(coordinates, width, intervals, strips, arithmetic)
+        return self._sampled(coordinates, width, intervals, self._narrowed(chosen), arithmetic)
 
-    def _choice(self, width: int, tolerance: float) -> tuple[int, tuple[int, ...], tuple[Strip, ...]] | None:
+    def _choice(self, width: int, tolerance: float) -> Choice | None:
         """Intervals and strips for this width, every coordinate allowed the same E."""
-        d = self.study.box.d
+        d, best = self.study.box.d, None
         allowed = tolerance / sum(lebesgue(width) ** v for v in range(2 * d)) / INFLATE
         for least in LEAST_INTERVALS:
-            first = self._best(width, 0, least, allowed)
-            strips = [first, *(first and self._like(first, width, c, least, allowed) for c in range(1, d))]
+            if best is not None and min(best.intervals) < least:
+                break  # a mesh as coarse as this reaches as far beyond the box as was reckoned with
+            first = self._best(width, 0, least)
+            strips = [first, *(first and self._like(first, width, c, least) for c in range(1, d))]
             found = [s for s in strips if s is not None]
             if len(found) == d:
-                return width, tuple(max(least, s.intervals(width, allowed)) for s in found), tuple(found)
-        return None
+                intervals = tuple(max(least, s.intervals(width, allowed)) for s in found)
+                if best is None or prod(intervals) < prod(best.intervals):
+                    best = Choice(width, intervals, tuple(found))
+        return best
 
-    def _like(self, first: Strip, width: int, c: int, least: int, allowed: float) -> Strip | None:
+    def _like(self, first: Strip, width: int, c: int, least: int) -> Strip | None:
         """The reach that served another coordinate, if it serves this one too."""
         same = self._maximum(c, least, first.reach)
         alike = same is not None and same <= 100 * first.maximum
-        return Strip(first.reach, same) if alike and same is not None else self._best(width, c, least, allowed)
+        return Strip(first.reach, same) if alike and same is not None else self._best(width, c, least)
 
-    def _best(self, width: int, c: int, least: int, allowed: float) -> Strip | None:
+    def _best(self, width: int, c: int, least: int) -> Strip | None:
         """The strip that needs the fewest intervals. log M − w log δ is convex: uphill and downhill in finer steps."""
         best = next((s for reach in FIRST if (s := self._strip(c, least, reach)) is not None), None)
         for step in STEPS if best is not None else ():
@@ -151,10 +165,21 @@ class MeshStudy:
     def _maximum(self, c: int, least: int, reach: float) -> float | None:
         """M_c for meshes of all widths and of `least` intervals or more."""
         if (c, least, reach) not in self._maxima:
-            ends = (2 * (1 + (max(WIDTHS) - 2) / least) * INFLATE,) * self.study.box.d
-            found = strip_maximum(self.study.kernel, self.study.box, c, ends, reach)
+            found = self._maximum_of(c, max(WIDTHS), (least,) * self.study.box.d, reach)
             self._maxima[c, least, reach] = found if found is not None and found < 1e250 else None
         return self._maxima[c, least, reach]
+
+    def _maximum_of(self, c: int, width: int, intervals: tuple[int, ...], reach: float) -> float | None:
+        ends = tuple(2 * (1 + (width - 2) / m) * INFLATE for m in intervals)  # D/radius
+        return strip_maximum(self.study.kernel, self.study.box, c, ends, reach)
+
+    def _narrowed(self, chosen: Choice) -> tuple[Strip, ...]:
+        """The same strips for the chosen mesh, which reaches less far beyond the box than was reckoned with."""
+        out = []
+        for c, strip in enumerate(chosen.strips):
+            found = self._maximum_of(c, chosen.width, chosen.intervals, strip.reach)
+            out.append(strip if found is None or found > strip.maximum else Strip(strip.reach, found))
+        return tuple(out)
 
     def _sampled(
         self,

@@ -22,7 +22,7 @@ from sumformer.theorems.alberti_2023.roundings import LARGEST_TABLE_ERROR, MAX_D
 if TYPE_CHECKING:
     from sumformer.theorems.alberti_2023.mesh_plan import MeshPlan
 
-GROUP = 65_536  # tokens that are added in any order
+GROUP = 2**18  # tokens that are added in any order
 
 
 class MeshRoundings:

@@ -18,7 +18,7 @@ from sumformer.targets.domain import Box
 from sumformer.theorems.alberti_2023.ellipse import Region, enclosed_maximum
 
 SLACK = 1.5  # M enters the mesh's size by its w-th root
-ROUNDS = 60  # bisections of one side each
+ROUNDS, PROBES = 60, 64  # bisections of one side each
 _COLUMNS, _ROWS = 16, 4
 
 
@@ -53,4 +53,4 @@ def strip_maximum(kernel: Node, box: Box, variable: int, ends: tuple[float, ...]
     """
     region = Region(kernel, box, tuple(range(box.d)), variable)
     others = tuple(end for c, end in enumerate(ends) if c != variable)
-    return enclosed_maximum(region, HalfStrip(ends[variable] + reach, reach, others), SLACK, ROUNDS)
+    return enclosed_maximum(region, HalfStrip(ends[variable] + reach, reach, others), SLACK, ROUNDS, PROBES)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from math import prod
 
 import numpy as np
 
@@ -52,9 +53,10 @@ class TermSizes:
         mass = sum(float(abs(c)) for _, c in term.polynomial) * INFLATE
         value = mass * (self.kernels.maximum(term) + self.kernels.absolute(term))
         spread = self.kernels.mass(term)
-        if not largest * self.roundings.n_max * max(mass, 1.0) * max(spread, 1.0) * 2 <= self.ops.huge:
-            return float("inf"), float("inf")  # a sum over tokens may overflow
-        scale = least * min(spread, 1.0) * min(mass, 1.0)  # of the smallest numbers on the way: p times a feature
+        highest, lowest = (prod(end(m, 1.0) for m in self.kernels.masses(term)) for end in (max, min))
+        if not largest * self.roundings.n_max * max(mass, 1.0) * highest * 2 <= self.ops.huge:
+            return float("inf"), float("inf")  # a sum over tokens may overflow, or what some of the kernels make of it
+        scale = least * lowest * min(mass, 1.0)  # of the smallest numbers on the way, between two kernels too
         rounded = mass * spread * self.roundings.relative(term, channel_error, scale)
         return value * INFLATE, rounded * INFLATE
 
