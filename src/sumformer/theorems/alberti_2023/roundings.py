@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 MAX_DEGREE = 1024
 LARGEST_TABLE_ERROR = 0.005  # products of (1 + τ) are linearised below this; beyond it nothing is claimed
 UNBOUNDED = (
-    f"polynomials of degree {MAX_DEGREE} or more, in a box as narrow as this for its distance from 0, or with numbers on "
-    "the way that are beyond those of the arithmetic,"
+    f"polynomials of degree {MAX_DEGREE} or more, in a box as narrow as this for its distance from 0, or with numbers "
+    "on the way that are beyond those of the arithmetic,"
 )
 
 
