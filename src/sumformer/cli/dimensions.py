@@ -54,7 +54,7 @@ def rows(
             for epsilon in epsilons:
                 tell(f"row {len(out) + 1} of {count}: d = {d}, s = {s}, ε = {epsilon:g} …")
                 try:
-                    built = construct(f"sum({weight}*y)/sum({weight})", epsilon, d=d, n=tokens)
+                    built = construct(f"sum({weight}*y)/sum({weight})", epsilon, d=d, n=tokens, route="sums")
                     row[f"{epsilon:g}"] = built.certificate.latent_dimension
                 except RefusedError as refusal:
                     row[f"{epsilon:g}"] = f"refused: {str(refusal).splitlines()[0]}"
