@@ -1,0 +1,38 @@
+"""Report and explanation of a network on a mesh."""
+
+from __future__ import annotations
+
+import pytest
+
+import sumformer
+from sumformer.experiments.construction_report import meshes
+from sumformer.experiments.construction_report.page import write_report
+from sumformer.experiments.explain.run import explain
+
+
+@pytest.fixture(scope="module")
+def made() -> sumformer.Construction:
+    return sumformer.construct("mean(exp(y)*sigmoid((x-y)/0.05))", 1e-2, d=1, route="mesh")
+
+
+def test_the_report_draws_the_mesh(made, tmp_path):
+    write_report(made, tmp_path / "report.html", None)
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "Mesh against bound" in page
+    assert "nodes that a token meets" in page
+
+
+def test_the_curve_passes_through_what_is_recorded(made):
+    (curve,) = meshes.run(made)
+    m, remainder = curve.chosen
+    drawn = curve.remainders[curve.intervals.index(m)]
+    assert 0.99 * remainder <= drawn <= 1.01 * remainder
+    assert list(curve.remainders) == sorted(curve.remainders, reverse=True)
+
+
+def test_masses_add_up(made, tmp_path):
+    made.save(tmp_path)
+    told = explain(tmp_path)
+    assert not told.violations
+    (mass,) = [v for v in told.values if v.block == "Σ"]
+    assert abs(mass.computed - mass.ideal) <= 1e-12 * abs(mass.ideal)
