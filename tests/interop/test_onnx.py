@@ -4,6 +4,7 @@ import pytest
 import torch
 
 import sumformer
+from sumformer.errors import NotSupportedError
 from sumformer.interop.onnx import export_onnx, onnx_error
 from sumformer.nn import PieceStack, ReluStack, mlp_sumformer
 
@@ -45,3 +46,14 @@ def test_a_boolean_mask_is_given_in_the_dtype_of_the_file(tmp_path):
     keep = torch.ones(2, 5, dtype=torch.bool)
     keep[0, 3:] = False
     assert onnx_error(net, path, x, mask=keep) == onnx_error(net, path, x, mask=keep.long()) <= 1e-5
+
+
+def test_rows_added_in_place_are_not_exported(tmp_path):
+    """onnxruntime adds them in a race."""
+
+    class Adding(torch.nn.Module):
+        def forward(self, x):
+            return x.new_zeros(4, x.shape[2]).index_add(0, (x[..., 0].flatten() > 0).long(), x.flatten(0, 1))
+
+    with pytest.raises(NotSupportedError, match="scatter_add"):
+        export_onnx(Adding(), tmp_path / "net.onnx", torch.rand(2, 5, 3))

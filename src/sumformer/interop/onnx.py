@@ -98,6 +98,7 @@ def export_onnx(
     if program is None:
         raise AssertionError("torch.onnx.export(dynamo=True) returns a program")
     _check_free(module, program, fixed)
+    _check_sums(module, program)
     _describe(subject, program, n if fixed else None)
     program.save(str(path))
     return Path(path)
@@ -204,6 +205,17 @@ def _check_free(module: nn.Module, program: Any, fixed: bool) -> None:
             raise NotSupportedError(
                 f"export_onnx: {type(module).__name__} fixes {' and '.join(constant)} in the graph; "
                 "let its forward use sizes only in shapes and tensors, not in float(n), range(n) or if n"
+            )
+
+
+def _check_sums(module: nn.Module, program: Any) -> None:
+    """onnxruntime adds the rows of a ScatterND on several threads, so that those of one place are lost at random."""
+    for node in program.model.graph.all_nodes():
+        adds = node.op_type == "ScatterND" and node.attributes.get_string("reduction", "none") != "none"
+        if adds:
+            raise NotSupportedError(
+                f"export_onnx: {type(module).__name__} adds rows in place (index_add, index_put with accumulate), which "
+                "onnxruntime does in a race; scatter_add has a form that it does in order"
             )
 
 

@@ -48,7 +48,8 @@ class Places:
         index, weights = self._everywhere(nodes)
         rows = (weights.unsqueeze(-1) * values.flatten(0, 1).unsqueeze(1)).flatten(0, 1)
         total = values.new_zeros(values.shape[0] * prod(nodes), values.shape[2])
-        return total.index_add(0, index.flatten(), rows).reshape(values.shape[0], *nodes, values.shape[2])
+        total = total.scatter_add(0, index.reshape(-1, 1).expand_as(rows), rows)  # index_add races in onnxruntime
+        return total.reshape(values.shape[0], *nodes, values.shape[2])
 
     def _masses_by_token(self, values: Tensor) -> Tensor:
         """Every token to its w^k nodes: for meshes with more intervals than tokens."""
