@@ -214,7 +214,7 @@ def _check_sums(module: nn.Module, program: Any) -> None:
         adds = node.op_type == "ScatterND" and node.attributes.get_string("reduction", "none") != "none"
         if adds:
             raise NotSupportedError(
-                f"export_onnx: {type(module).__name__} adds rows in place (index_add, index_put with accumulate), which "
+                f"export_onnx: {type(module).__name__} adds rows in place (index_add, accumulating index_put), which "
                 "onnxruntime does in a race; scatter_add has a form that it does in order"
             )
 
