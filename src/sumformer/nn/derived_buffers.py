@@ -15,7 +15,7 @@ class DerivedBuffers(nn.Module):
     So a module built on the meta device holds them on the CPU, and they follow the tokens from there.
     """
 
-    def _derive(self, name: str, values: Sequence[float], dtype: torch.dtype) -> None:
+    def _derive(self, name: str, values: Sequence[float | Sequence[float]], dtype: torch.dtype) -> None:
         device = torch.get_default_device()
         made = torch.tensor(values, dtype=dtype, device="cpu" if device.type == "meta" else device)
         self.register_buffer(name, made, persistent=False)

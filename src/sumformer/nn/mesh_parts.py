@@ -11,13 +11,16 @@ from sumformer.errors import InputError
 from sumformer.nn.expression_parts import SeriesOfProduct
 from sumformer.nn.mesh import Mesh
 
+SUMS = ("pairs", "frequencies")
+
 
 @dataclass(frozen=True)
 class MeshKernel:
-    """K at the differences of the nodes, on one mesh for each coordinate that it mentions."""
+    """K at the differences of the nodes, on one mesh for each coordinate that it mentions; how sums over them go."""
 
     coordinates: tuple[int, ...]
     meshes: tuple[Mesh, ...]
+    by_frequencies: bool = False
 
     @staticmethod
     def read(data: Mapping[str, Any], d: int) -> MeshKernel:
@@ -27,7 +30,9 @@ class MeshKernel:
             raise InputError(f"kernel: expected distinct coordinates from 0 to {d - 1}")
         if len(intervals) != len(coordinates) or not coordinates or min(intervals) < 1 or width < 2 or width % 2:
             raise InputError("kernel: expected one number of intervals for each coordinate, and an even width")
-        return MeshKernel(coordinates, tuple(Mesh(m, width) for m in intervals))
+        if data["sums"] not in SUMS:
+            raise InputError(f"kernel: expected sums by {' or '.join(SUMS)}, got {data['sums']!r}")
+        return MeshKernel(coordinates, tuple(Mesh(m, width) for m in intervals), data["sums"] == "frequencies")
 
     @property
     def shape(self) -> tuple[int, ...]:

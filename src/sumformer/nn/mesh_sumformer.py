@@ -12,21 +12,24 @@ sequence; a token costs w^k numbers however sharp the kernel is, where Chebyshev
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import reduce
+from functools import partial, reduce
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from sumformer.algebra.waves import waves
 from sumformer.errors import InputError
 from sumformer.nn.arithmetics import dtypes_of
 from sumformer.nn.box_features import slab_elements
 from sumformer.nn.contraction import contract_rows
+from sumformer.nn.convolution import convolve
 from sumformer.nn.expression_parts import Channel
 from sumformer.nn.expression_readings import ExpressionReadings
+from sumformer.nn.frequencies import lengths
 from sumformer.nn.inputs import check_tokens, keep_from_attention_mask
 from sumformer.nn.mesh_parts import MeshKernel, MeshProduct
-from sumformer.nn.mesh_transfer import Places, convolve
+from sumformer.nn.mesh_transfer import Places
 from sumformer.nn.network_operations import NetworkOperations, chebyshev_table
 from sumformer.nn.reduced_expression import ReducedExpression
 from sumformer.nn.summary import Summary
@@ -43,8 +46,9 @@ class MeshSumformer(ReducedExpression, ExpressionReadings):
       arithmetic            "float64" or "mixed" (float32 in and out, float64 inside)
       group                 tokens that are added in any order; the groups' sums are added one after another
       channels              {"factor"}: b(y)
-      kernels               {"expression", "coordinates", "intervals", "width"}: K, a function of x − y in these
-                            coordinates, m intervals in each, and the stencil's w, which is even
+      kernels               {"expression", "coordinates", "intervals", "width", "sums"}: K, a function of x − y in
+                            these coordinates, m intervals in each, the stencil's w, which is even, and whether the
+                            sum over j is of "pairs" of nodes or by "frequencies" (`frequencies.py`)
       products              {"kernels"}: kernels of different coordinates
       reductions            {"reduction", "components"}: for each coordinate its terms, {"own", "channel",
                             "polynomial", "product"}: a(x), b, p in Chebyshev polynomials of v = (y − centre)/radius
@@ -84,6 +88,8 @@ class MeshSumformer(ReducedExpression, ExpressionReadings):
         polynomials = [p for product in self.mesh_products for _, p in product.series]
         self.degrees = [max([0, *(gamma[c] for p in polynomials for gamma, _ in p)]) for c in range(d)]
         self._add_box()
+        for length in sorted({n for k in self.mesh_kernels if k.by_frequencies for n in lengths(k.shape)}):
+            self._derive(f"wave_{length}", waves(length), self.inside)
 
     # ---- φ and Σ
 
@@ -179,10 +185,14 @@ class MeshSumformer(ReducedExpression, ExpressionReadings):
             for kernel, part in zip(product.kernels, product.parts, strict=True):
                 axes = list(range(first, first + len(part.shape)))
                 front = q.movedim(axes, list(range(len(axes))))
-                moved = convolve(self.samples[kernel], front.flatten(len(axes))).reshape(front.shape)
+                known = partial(self._wave, q) if part.by_frequencies else None
+                moved = convolve(self.samples[kernel], front.flatten(len(axes)), known).reshape(front.shape)
                 q, first = moved.movedim(list(range(len(axes))), axes), first + len(axes)
             out.append(q)
         return out
+
+    def _wave(self, like: Tensor, length: int) -> Tensor:
+        return self._derived(f"wave_{length}", like)
 
     def _means(self, x: Tensor, contracted: list[Tensor]) -> list[Tensor]:
         """For each product the mean of its series at x, (batch, s or 1, series)."""

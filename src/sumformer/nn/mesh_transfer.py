@@ -1,16 +1,15 @@
 """Between tokens and the nodes of a product of meshes: masses m_j = Σ_k v_k Π_c ℓ_{j_c}(x_k), values
-Σ_j Π_c ℓ_{j_c}(x) q_j, and on the nodes the sums q_i = Σ_j K(i − j) m_j.
+Σ_j Π_c ℓ_{j_c}(x) q_j.
 
 A token meets w^k nodes. They are taken stencil place by stencil place, all tokens at once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product as cartesian
 from math import prod
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -18,7 +17,6 @@ from torch import Tensor
 from sumformer.nn.mesh import Mesh
 
 RUN = 256
-PIECE = 256  # nodes of a line whose differences are one matrix
 
 
 @dataclass(frozen=True)
@@ -159,72 +157,3 @@ class Cells:
             return rows.new_zeros(self.size, rows.shape[1]).index_add(0, self.index, rows)
         of_runs = torch.segment_reduce(rows[self.order], "sum", offsets=self.runs, axis=0, unsafe=True)
         return torch.segment_reduce(of_runs, "sum", offsets=self.index, axis=0, unsafe=True)
-
-
-def convolve(samples: Tensor, masses: Tensor) -> Tensor:
-    """q_i = Σ_j K(i − j) m_j: samples (2G_1 − 1, …, 2G_k − 1), masses (G_1, …, G_k, R)."""
-    if torch.compiler.is_compiling():
-        return _sums(samples, masses)
-    out: Tensor = _Convolution.apply(samples, masses)  # type: ignore[no-untyped-call]
-    return out
-
-
-class _Convolution(torch.autograd.Function):
-    """Keeps samples and masses for the gradient, not the matrices made of them."""
-
-    @staticmethod
-    def forward(ctx: Any, samples: Tensor, masses: Tensor) -> Tensor:
-        ctx.save_for_backward(samples, masses)
-        return _sums(samples, masses)
-
-    @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, Tensor | None]:
-        samples, masses = ctx.saved_tensors
-        to_samples = to_masses = None
-        if ctx.needs_input_grad[0]:
-            with torch.enable_grad():
-                leaf = samples.detach().requires_grad_()
-                (to_samples,) = torch.autograd.grad(_sums(leaf, masses.detach()), leaf, gradient)
-        if ctx.needs_input_grad[1]:
-            to_masses = convolve(samples.flip(list(range(samples.dim()))), gradient)
-        return to_samples, to_masses
-
-
-def _sums(samples: Tensor, masses: Tensor) -> Tensor:
-    """One matrix for each difference along the first axis, which all pairs of planes at this distance share."""
-    if samples.dim() == 1:
-        return _sums_of_a_line(samples, masses)
-    first, rest = masses.shape[0], masses.shape[1:-1]
-    blocks = (_differences(plane, rest).reshape(prod(rest), prod(rest)) for plane in samples.unbind())
-    right = masses.flip(list(range(1, masses.dim() - 1))).reshape(first, prod(rest), masses.shape[-1])
-    return _sums_of_blocks(blocks, right).reshape(masses.shape)
-
-
-def _sums_of_a_line(samples: Tensor, masses: Tensor) -> Tensor:
-    """A line as planes of PIECE nodes, zeros appended."""
-    size = masses.shape[0]
-    piece = min(PIECE, size)
-    planes = -(-size // piece)
-    missing = planes * piece - size
-    longer = torch.nn.functional.pad(samples, (missing, missing))
-    blocks = (_differences(longer[i * piece : (i + 2) * piece - 1], (piece,)) for i in range(2 * planes - 1))
-    right = torch.cat([masses, masses.new_zeros(missing, masses.shape[1])]).reshape(planes, piece, -1).flip(1)
-    return _sums_of_blocks(blocks, right).reshape(planes * piece, -1)[:size]
-
-
-def _sums_of_blocks(blocks: Iterable[Tensor], right: Tensor) -> Tensor:
-    """Σ_j B_{i−j} r_j over planes: 2G − 1 blocks (M, M), right (G, M, R)."""
-    first, series = right.shape[0], right.shape[2]
-    total = torch.zeros_like(right)
-    for delta, block in enumerate(blocks, 1 - first):
-        low, high = max(0, delta), min(first, first + delta)
-        moved = block @ right[low - delta : high - delta].movedim(1, 0).flatten(1)
-        total[low:high] += torch.unflatten(moved, 1, (high - low, series)).movedim(0, 1)
-    return total
-
-
-def _differences(samples: Tensor, shape: Sequence[int]) -> Tensor:
-    """(2G_1 − 1, …) → (G_1, …, G_1, …), a view: at (i, G − 1 − j) the sample of i − j."""
-    for axis, size in enumerate(shape):
-        samples = samples.unfold(axis, size, 1)
-    return samples

@@ -70,6 +70,7 @@ class Pass:
     arithmetic: Arithmetic
     kernel_errors: tuple[float, ...]
     left_out: tuple[float, ...]
+    kernel_shares: tuple[float, ...] = ()  # sup |K̃_g − K_g|/|K_g|, ∞ where it is not known; none for ∞ throughout
     notes: list[str] = field(default_factory=list)  # why an error is unbounded, for the message
 
     @cached_property
@@ -106,13 +107,23 @@ class Pass:
             size = size * self.setting.kernels[g].magnitude
         return size
 
+    def kernel_share(self, g: int) -> float:
+        """sup |K̃_g − K_g|/|K_g|."""
+        return self.kernel_shares[g] if self.kernel_shares else np.inf
+
     def kernel_error(self, product: int) -> Floats:
         """sup |Π K̃ restricted − Π K| on every cell: Π(|K_g| + e_g) − Π|K_g|, and the mass left out."""
         size, error = np.ones(()), np.zeros(())
         for g in self.setting.net.products[product].kernels:
-            magnitude, e = self.setting.kernels[g].magnitude, self.kernel_errors[g]
+            magnitude = self.setting.kernels[g].magnitude
+            e = np.minimum(self.kernel_errors[g], _share(self.kernel_share(g), magnitude))
             size, error = size * magnitude, error * (magnitude + e) + size * e
         return error + self.left_out[product]
+
+
+def _share(share: float, magnitude: Floats) -> Floats:
+    """Of |K|, rounded up: products of bounds do not underflow to 0."""
+    return np.maximum(share * magnitude * (1 + 1e-15), 1e-300) if share < np.inf else np.full_like(magnitude, np.inf)
 
 
 def left_out_mass(net: Network, weights: tuple[Floats, ...], product: int) -> float:

@@ -26,11 +26,14 @@ Parts = tuple[float, float, float]
 
 @dataclass(frozen=True)
 class Errors:
-    """For each kernel the remainder and e_g in all; for each product the mass that it leaves out."""
+    """For each kernel the remainder and e_g in all, for each product the mass that it leaves out; for each kernel the
+    remainder and e_g as shares of K, where they are known."""
 
     remainders: tuple[float, ...]
     totals: tuple[float, ...]
     left_out: tuple[float, ...]
+    remainder_shares: tuple[float, ...] = ()
+    total_shares: tuple[float, ...] = ()
 
 
 def propagated(claim: float, net: Network, on_cells: Callable[[Cells], Setting], errors: Errors) -> Parts:
@@ -61,9 +64,11 @@ def _parts(setting: Setting, errors: Errors) -> Parts:
     first = second = third = 0.0
     for piece in token_pieces(net, setting.tokens):
         part = replace(setting, tokens=piece)
-        first = max(first, bound(Pass(part, exact, errors.remainders, (0.0,) * len(left_out))))
-        second = max(first, second, bound(Pass(part, exact, errors.totals, left_out)))
-        third = max(second, third, bound(Pass(part, rounded, errors.totals, left_out)))
+        remainder = Pass(part, exact, errors.remainders, (0.0,) * len(left_out), errors.remainder_shares)
+        whole = Pass(part, exact, errors.totals, left_out, errors.total_shares)
+        first = max(first, bound(remainder))
+        second = max(first, second, bound(whole))
+        third = max(second, third, bound(replace(whole, arithmetic=rounded)))
     return first, second - first, math.nextafter(third - second, math.inf) if third > second else 0.0
 
 

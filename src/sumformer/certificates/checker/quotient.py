@@ -5,13 +5,15 @@ S − f = E[δ(g − f)]/E[1 + δ], so |S − f| ≤ η/(1 − η) · E|g − f|
 numbers deviates from its mean by at most half their distance, on average. Errors of the sums are taken relative to
 Σ b, which cancels with the denominator's own Σ b K̃ ≥ K_min (1 − η) Σ b.
 Where x is among the tokens summed, Σ b K ≥ κ Σ b (`own_token`) takes the place of K_min: with e ≥ sup |K̃ − K| < κ/2,
-Σ b K̃ ≥ (κ − e) Σ b, and |S − f| ≤ Σ b e |g − f|/Σ b K̃ ≤ e/(κ − e) · diam_y(g), as f lies between values of g.
+Σ b K̃ ≥ (κ − e) Σ b, and |S − f| ≤ Σ b e |g − f|/Σ b K̃ ≤ e/(κ − e) · diam_y(g), as f lies between values of g; and
+Σ b K̃ ≥ κ (1 − η) Σ b.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -135,27 +137,31 @@ def _with_errors(p: Pass, q: Shared, s: _Sizes, g: Interval, error: Floats) -> T
 
 def _mean_and_deviation(p: Pass, q: Shared, b_most: float) -> tuple[Floats, Floats, Floats] | None:
     """≤ Σ b K̃/Σ b, ≥ |S − f|/diam_y(g) and ≥ Σ b |K̃|/Σ b K̃, on the cells of x: by K_min, or by the own token."""
-    term, found = q.denominator, []
+    term, found, one = q.denominator, [], np.ones(())
     kernels = [p.setting.kernels[g] for g in p.setting.net.products[term.product].kernels]
+    eta: Floats | None = None
     if all(bool((k.lo > 0).all()) for k in kernels):
-        least, eta = _least_and_eta(p, term.product)
-        if bool((eta < 0.5).all()):
-            found.append((least * (1 - eta), eta / (1 - eta) / 2, np.ones(())))
+        least, share = _least_and_eta(p, term.product)
+        eta = share if bool((share < 0.5).all()) else None
+    if eta is not None:
+        found.append((least * (1 - eta), eta / (1 - eta) / 2, one))
     if p.setting.own_token and q.kind in ("mean", "sum") and all(bool((k.lo >= 0).all()) for k in kernels):
         kappa, error = least_share(p, term, b_most), p.setting.cells.max_over_y(p.kernel_error(term.product))
+        if eta is not None:  # K̃ ≥ (1 − η) K
+            found.append((kappa * (1 - eta), eta / (1 - eta) / 2, one))
         if bool((error < 0.5 * kappa).all()):
             found.append((kappa - error, error / (kappa - error), (kappa + error) / (kappa - error)))
     if not found:
         return None
-    first, last = found[0], found[-1]
-    return np.maximum(first[0], last[0]), np.minimum(first[1], last[1]), np.minimum(first[2], last[2])
+    means, deviations, masses = zip(*found, strict=True)
+    return reduce(np.maximum, means), reduce(np.minimum, deviations), reduce(np.minimum, masses)
 
 
 def _least_and_eta(p: Pass, product: int) -> tuple[Floats, Floats]:
     """min_y ΠK and η = sup_y |K̃ − K|/K ≤ Π(1 + e_g/K_g) − 1 + left out/ΠK, on the cells of x."""
     low, eta = np.ones(()), np.zeros(())
     for g in p.setting.net.products[product].kernels:
-        part = p.kernel_errors[g] / p.setting.kernels[g].lo
+        part = np.minimum(p.kernel_errors[g] / p.setting.kernels[g].lo, p.kernel_share(g))
         low, eta = low * p.setting.kernels[g].lo, eta + part + eta * part
     eta = eta + p.left_out[product] / low
     least: Floats = -p.setting.cells.max_over_y(-np.asarray(low))

@@ -41,7 +41,7 @@ class KernelErrors:
         """η = sup |K̃ − K| / K for K > 0; ∞ where K may be 0."""
         if not self.minimum(term) > 0:
             return float("inf")
-        parts = sum(self._single(k) / self.plan.kernels[k].range[0] for k in term.kernels)
+        parts = sum(min(self._single(k) / self.plan.kernels[k].range[0], self._share(k)) for k in term.kernels)
         if not parts < 1.0:
             return float("inf")
         return (expm1(parts) + self._left_out(term) / self.minimum(term) * INFLATE) * INFLATE
@@ -73,7 +73,15 @@ class KernelErrors:
     def _single(self, kernel: Node) -> float:
         plan = self.plan.kernels[kernel]
         remainder = plan.remainder if self.switches.remainder else 0.0
-        return (remainder + (plan.dropped if self.switches.dropped else 0.0)) * INFLATE
+        found = (remainder + (plan.dropped if self.switches.dropped else 0.0)) * INFLATE
+        return min(found, self._share(kernel) * self._largest(kernel) * INFLATE)
+
+    def _share(self, kernel: Node) -> float:
+        """sup |K̃ − K|/K of one, by itself; ∞ where it is not known."""
+        plan = self.plan.kernels[kernel]
+        remainder = plan.relative_remainder if self.switches.remainder else 0.0
+        dropped = plan.relative_dropped if self.switches.dropped else 0.0
+        return ((1 + remainder) * (1 + dropped) - 1) * INFLATE if remainder + dropped < 1 else float("inf")
 
     def _left_out(self, term: Term) -> float:
         return self.plan.products[term.kernels].left_out if self.switches.dropped else 0.0

@@ -7,6 +7,7 @@ mesh.
 from __future__ import annotations
 
 import time
+from math import inf
 from typing import Any
 
 import torch
@@ -18,6 +19,7 @@ from sumformer.targets import Node, to_source
 from sumformer.targets.target import Target
 from sumformer.theorems.alberti_2023.arithmetic import Arithmetic
 from sumformer.theorems.alberti_2023.build import reductions_of
+from sumformer.theorems.alberti_2023.mesh_kernel import MeshKernelPlan
 from sumformer.theorems.alberti_2023.mesh_plan import MeshPlan, MeshPlanner
 from sumformer.theorems.alberti_2023.mesh_roundings import GROUP
 from sumformer.theorems.alberti_2023.sums_built import assumptions_of, error_terms
@@ -54,7 +56,7 @@ def mesh_estimate(f: Target, epsilon: float, arithmetic: Arithmetic) -> Estimate
     except (RefusedError, DomainError) as error:
         return Estimate.refused(error)
     seconds = time.perf_counter() - start
-    terms = sum(plan.samples.size for plan in result.plan.kernels.values())
+    terms = sum(plan.samples.values.size for plan in result.plan.kernels.values())
     return Estimate(True, _why(result), result.plan.latent_dimension, terms, seconds, result.split.total)
 
 
@@ -68,26 +70,38 @@ def _why(result: SumsResult[MeshPlan]) -> str:
     own = "; its sums hold the own token, so queries are the sources" if result.own_token else ""
     meshes = []
     for kernel, plan in result.plan.kernels.items():
-        nodes = " × ".join(str(m + plan.width - 1) for m in plan.intervals)
-        meshes.append(f"{to_source(kernel)} ({nodes} nodes, {plan.width} a token and coordinate)")
+        nodes = " × ".join(str(n) for n in plan.shape)
+        meshes.append(f"{to_source(kernel)} ({nodes} nodes, {plan.choice.width} a token and coordinate)")
     return f"made of sums whose kernels depend on x − y and are interpolated on a mesh: {', '.join(meshes)}{own}"
 
 
 def _constants(plan: MeshPlan, kernel: Node) -> dict[str, Any]:
+    """What a certificate records; δ, L and ℓ in units of the coordinate."""
     chosen = plan.kernels[kernel]
-    radii = [float(r) for r in chosen.study.box.radius]
+    mesh, radii = chosen.choice, [float(r) for r in chosen.study.box.radius]
+    share = (1 + chosen.relative_remainder) * (1 + chosen.relative_dropped) - 1
     return {
         "expression": to_source(kernel),
-        "width": chosen.width,
-        "intervals": list(chosen.intervals),
+        "width": mesh.width,
+        "intervals": list(mesh.intervals),
+        "sums": _sums(chosen),
         "strips": [
             {"coordinate": c, "reach": s.reach * r, "maximum": s.maximum}
-            for c, s, r in zip(chosen.coordinates, chosen.strips, radii, strict=True)
+            for c, s, r in zip(chosen.coordinates, mesh.strips, radii, strict=False)
+        ],
+        "slants": [
+            {"coordinate": c, "slope": s.slope / r, "log_slope": None if share == inf else s.log_slope / r}
+            for c, s, r in zip(chosen.coordinates, mesh.slants, radii, strict=False)
         ],
         "range": list(chosen.range),
         "remainder": chosen.remainder,
         "dropped": chosen.dropped,
+        "relative": None if share == inf else share,
     }
+
+
+def _sums(plan: MeshKernelPlan) -> str:
+    return "frequencies" if plan.by_frequencies else "pairs"
 
 
 def _build(plan: MeshPlan, arithmetic: Arithmetic) -> MeshSumformer:
@@ -105,8 +119,9 @@ def _build(plan: MeshPlan, arithmetic: Arithmetic) -> MeshSumformer:
             {
                 "expression": to_source(k),
                 "coordinates": list(plan.kernels[k].coordinates),
-                "intervals": list(plan.kernels[k].intervals),
-                "width": plan.kernels[k].width,
+                "intervals": list(plan.kernels[k].choice.intervals),
+                "width": plan.kernels[k].choice.width,
+                "sums": _sums(plan.kernels[k]),
             }
             for k in kernels
         ],
@@ -115,5 +130,5 @@ def _build(plan: MeshPlan, arithmetic: Arithmetic) -> MeshSumformer:
     )
     with torch.no_grad():
         for parameter, kernel in zip(network.samples, kernels, strict=True):
-            parameter.copy_(torch.from_numpy(plan.kernels[kernel].samples.copy()))
+            parameter.copy_(torch.from_numpy(plan.kernels[kernel].samples.values.copy()))
     return network

@@ -1,22 +1,25 @@
 """K̂ for a kernel of differences k(x − y), from its values at differences of mesh nodes, with a proved sup |K − K̂|:
 
-  remainder    Σ_v Λ^v E_{c(v)}, v = 0 … 2k − 1 over the coordinates of x, then of y;  E_c = M_c(δ_c) P_w (h_c/δ_c)^w
+  remainder    of interpolating exact values at exact places (`mesh_choice.py`)
   samples      Λ^{2k} · the largest error of a value
-  places       Σ_c 2 η_c M_c/δ_c: a token's place t̂ is rounded, so that it is another's, at most η_c away
+  places       Σ_c 2 η_c s_c, s_c = M_c/δ_c or L_c: a token's place t̂ is rounded, so that it is another's, at most η_c
+               away
 
 (1 − I_v) K is taken where the variables before v are nodes, some outside of the box, hence the ends D_c of `strip.py`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from math import ceil, prod
+from functools import cached_property
+from math import expm1, inf, prod
+from typing import NoReturn
 
 import numpy as np
 
-from sumformer.algebra.equidistant import lebesgue, node_polynomial
+from sumformer.algebra.equidistant import lebesgue
 from sumformer.algebra.interval import Interval, concatenate
 from sumformer.algebra.interval_operations import IntervalOperations
 from sumformer.algebra.rounding import FloatArray
@@ -26,191 +29,162 @@ from sumformer.targets import Node, Slice, Token, to_source
 from sumformer.targets.evaluate import Environment, evaluate
 from sumformer.theorems.alberti_2023.arithmetic import Arithmetic
 from sumformer.theorems.alberti_2023.ellipse import as_difference
+from sumformer.theorems.alberti_2023.frequency_roundings import frequency_error, norm, spectrum_size
 from sumformer.theorems.alberti_2023.interpolation import DegreeBudgetError, KernelStudy
+from sumformer.theorems.alberti_2023.mesh_choice import Choice, by_frequencies, by_pairs, cost
+from sumformer.theorems.alberti_2023.mesh_slants import Slants
+from sumformer.theorems.alberti_2023.mesh_strips import Strips
 from sumformer.theorems.alberti_2023.roundings import argument_errors
-from sumformer.theorems.alberti_2023.strip import strip_maximum
 
-WIDTHS = (4, 6, 8, 10, 12)
-MAX_NODES = 131_072  # of one kernel, all of which meet each other
-LEAST_INTERVALS = (8, 64)  # a mesh reaches (w − 2)/2 intervals beyond the box at either end: fewer where there are many
-NARROWEST, WIDEST = 2.0**-14, 4.0  # δ in units of the radius
-FIRST = tuple(4.0**-k for k in range(1, 8))  # which is tried first
-STEPS = (4.0, 2.0, 2.0**0.5)
-TOKENS = 100_000  # that a width is chosen for
+MAX_NODES = 2**21  # of one kernel
+MAX_PAIRED = 131_072  # that all meet each other
+AT_A_TIME = 2**20  # samples that are enclosed
+LOST = 0.1  # of the tolerance, that a sum by frequencies may lose by rounding
+SMALLEST = float(np.finfo(np.float64).smallest_normal)
 
 
 @dataclass(frozen=True)
-class Strip:
-    """δ and M_c(δ) of one coordinate; δ in units of its radius."""
+class Samples:
+    """k at all differences of nodes, (2G_1 − 1, …), and how far from it they are: absolutely, and as a share of it."""
 
-    reach: float
-    maximum: float
+    values: FloatArray
+    error: float
+    relative: float
 
-    def remainder(self, width: int, intervals: int) -> float:
-        """E_c, h/δ = 2/(m·reach)."""
-        return self.maximum * float(node_polynomial(width)) * (2 / (intervals * self.reach)) ** width * INFLATE
+    @cached_property
+    def largest(self) -> float:
+        """max |K|."""
+        return float(np.abs(self.values).max())
 
-    def needs(self, width: int) -> float:
-        """What the number of intervals grows with."""
-        return float(self.maximum ** (1 / width)) / self.reach
-
-    def intervals(self, width: int, allowed: float) -> int:
-        """The fewest for which E_c ≤ allowed."""
-        ratio = self.maximum * float(node_polynomial(width)) / allowed
-        return ceil(2 / self.reach * float(ratio ** (1 / width)) * INFLATE)
-
-
-@dataclass(frozen=True)
-class Choice:
-    """A mesh that is fine enough, and why."""
-
-    width: int
-    intervals: tuple[int, ...]
-    strips: tuple[Strip, ...]
+    @cached_property
+    def norm(self) -> float:
+        """‖K‖₂."""
+        return norm(self.values)
 
 
 @dataclass(frozen=True)
 class MeshKernelPlan:
-    """K̂_g: its mesh, its samples, its proved error (remainder + dropped: samples and places), the range of K_g."""
+    """K̂_g: its mesh, its samples, the errors η_c of places in units of the radii, how nodes are summed over."""
 
     study: KernelStudy
     coordinates: tuple[int, ...]
-    width: int
-    intervals: tuple[int, ...]
-    strips: tuple[Strip, ...]
-    samples: FloatArray
-    remainder: float
-    dropped: float
+    choice: Choice
+    samples: Samples
+    places: tuple[float, ...]
+    by_frequencies: bool
 
     @property
     def range(self) -> tuple[float, float]:
+        """Of K_g."""
         return self.study.range
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Nodes along each coordinate."""
+        return self.choice.shape
+
+    @property
+    def nodes(self) -> int:
+        return prod(self.shape)
+
+    @property
+    def remainder(self) -> float:
+        return self.choice.remainder
+
+    @property
+    def dropped(self) -> float:
+        """Samples and places."""
+        moved = [2 * e * s for e, s in zip(self.places, self.choice.slopes, strict=True)]
+        return (self.spread * self.samples.error + sum(moved)) * INFLATE
+
+    @property
+    def relative_remainder(self) -> float:
+        """Of K, ∞ where it is not known."""
+        return self.choice.relative
+
+    @property
+    def relative_dropped(self) -> float:
+        """Of K̂ with exact samples and places, ∞ where it is not known: its weights are none below 0."""
+        if self.choice.relative == inf:
+            return inf
+        moved = [2 * e * s.log_slope for e, s in zip(self.places, self.choice.slants, strict=True)]
+        return expm1(sum(moved) * INFLATE) + 2 * self.samples.relative if sum(moved) < 1 else inf
 
     @property
     def spread(self) -> float:
         """Λ^{2k}: of the weights at x and at y."""
-        return float(lebesgue(self.width) ** (2 * len(self.coordinates))) * INFLATE
+        return float(lebesgue(self.choice.width) ** (2 * len(self.coordinates))) * INFLATE
 
     @property
     def mass(self) -> float:
         """Bounds |K̂| and carries every rounding."""
-        return self.spread * float(np.abs(self.samples).max()) * INFLATE
+        return self.spread * self.samples.largest * INFLATE
+
+    def sum_error(self, u: float) -> float:
+        """Of a sum over nodes, in units of max |K| ‖m‖₁."""
+        if not self.by_frequencies:
+            return 1.01 * self.nodes * u
+        largest = self.samples.largest
+        return frequency_error(self.shape, u) * self.samples.norm / largest if largest else 0.0
 
     @property
-    def nodes(self) -> int:
-        return prod(m + self.width - 1 for m in self.intervals)
+    def growth(self) -> float:
+        """By how much numbers on the way may exceed or fall below those that a sum over nodes begins and ends with."""
+        return float(spectrum_size(self.shape)) ** 2 if self.by_frequencies else 1.0
 
 
-@dataclass
 class MeshStudy:
     """What is known of one kernel of differences on a mesh."""
 
-    study: KernelStudy
-    _maxima: dict[tuple[int, int, float], float | None] = field(default_factory=dict)
+    def __init__(self, study: KernelStudy) -> None:
+        self.study, self.strips, self.slants = study, Strips(study), Slants(study)
 
-    def plan(self, coordinates: tuple[int, ...], axes: int, tolerance: float, arithmetic: Arithmetic) -> MeshKernelPlan:
-        """The cheapest mesh whose remainder is ≤ tolerance; `axes`: of the largest product that K is in."""
-        choices = [c for width in WIDTHS if (c := self._choice(width, tolerance)) is not None]
-        if not choices:
-            self._refuse_analytic()
-        chosen = min(choices, key=lambda c: _cost(c.width, c.intervals, axes))
-        width, intervals = chosen.width, chosen.intervals
-        nodes = prod(m + width - 1 for m in intervals)
-        if nodes > MAX_NODES:
-            excess = (nodes / MAX_NODES) ** (width / len(intervals))
-            raise DegreeBudgetError(
-                "route mesh: the mesh this needs is beyond the budget",
-                [f"{to_source(self.study.kernel)} would need {nodes:,} nodes; at most {MAX_NODES:,} are taken"],
-                excess,
-            )
-        return self._sampled(coordinates, width, intervals, self._narrowed(chosen), arithmetic)
-
-    def _choice(self, width: int, tolerance: float) -> Choice | None:
-        """Intervals and strips for this width, every coordinate allowed the same E."""
-        d, best = self.study.box.d, None
-        allowed = tolerance / sum(lebesgue(width) ** v for v in range(2 * d)) / INFLATE
-        for least in LEAST_INTERVALS:
-            if best is not None and min(best.intervals) < least:
-                break  # a mesh as coarse as this reaches as far beyond the box as was reckoned with
-            first = self._best(width, 0, least)
-            strips = [first, *(first and self._like(first, width, c, least) for c in range(1, d))]
-            found = [s for s in strips if s is not None]
-            if len(found) == d:
-                intervals = tuple(max(least, s.intervals(width, allowed)) for s in found)
-                if best is None or prod(intervals) < prod(best.intervals):
-                    best = Choice(width, intervals, tuple(found))
-        return best
-
-    def _like(self, first: Strip, width: int, c: int, least: int) -> Strip | None:
-        """The reach that served another coordinate, if it serves this one too."""
-        same = self._maximum(c, least, first.reach)
-        alike = same is not None and same <= 100 * first.maximum
-        return Strip(first.reach, same) if alike and same is not None else self._best(width, c, least)
-
-    def _best(self, width: int, c: int, least: int) -> Strip | None:
-        """The strip that needs the fewest intervals. log M − w log δ is convex: uphill and downhill in finer steps."""
-        best = next((s for reach in FIRST if (s := self._strip(c, least, reach)) is not None), None)
-        for step in STEPS if best is not None else ():
-            for factor in (step, 1 / step):
-                while best is not None and (s := self._strip(c, least, best.reach * factor)) is not None:
-                    if s.needs(width) >= best.needs(width):
-                        break
-                    best = s
-        return best
-
-    def _strip(self, c: int, least: int, reach: float) -> Strip | None:
-        maximum = self._maximum(c, least, reach) if NARROWEST <= reach <= WIDEST else None
-        return None if maximum is None else Strip(reach, maximum)
-
-    def _maximum(self, c: int, least: int, reach: float) -> float | None:
-        """M_c for meshes of all widths and of `least` intervals or more."""
-        if (c, least, reach) not in self._maxima:
-            found = self._maximum_of(c, max(WIDTHS), (least,) * self.study.box.d, reach)
-            self._maxima[c, least, reach] = found if found is not None and found < 1e250 else None
-        return self._maxima[c, least, reach]
-
-    def _maximum_of(self, c: int, width: int, intervals: tuple[int, ...], reach: float) -> float | None:
-        ends = tuple(2 * (1 + (width - 2) / m) * INFLATE for m in intervals)  # D/radius
-        return strip_maximum(self.study.kernel, self.study.box, c, ends, reach)
-
-    def _narrowed(self, chosen: Choice) -> tuple[Strip, ...]:
-        """The same strips for the chosen mesh, which reaches less far beyond the box than was reckoned with."""
-        out = []
-        for c, strip in enumerate(chosen.strips):
-            found = self._maximum_of(c, chosen.width, chosen.intervals, strip.reach)
-            out.append(strip if found is None or found > strip.maximum else Strip(strip.reach, found))
-        return tuple(out)
-
-    def _sampled(
-        self,
-        coordinates: tuple[int, ...],
-        width: int,
-        intervals: tuple[int, ...],
-        strips: tuple[Strip, ...],
-        arithmetic: Arithmetic,
+    def plan(
+        self, coordinates: tuple[int, ...], axes: int, tolerance: float, relative: float, arithmetic: Arithmetic
     ) -> MeshKernelPlan:
-        d, factor = self.study.box.d, lebesgue(width)
-        remainder = sum(factor**v * strips[v % d].remainder(width, intervals[v % d]) for v in range(2 * d)) * INFLATE
-        values = self._values(width, intervals)
-        samples = (values.lo + values.hi) / 2
-        error = float(np.maximum(values.hi - samples, samples - values.lo).max()) * INFLATE
-        error += float(np.finfo(np.float64).smallest_normal)  # stored ones may be flushed to 0
-        places = [2 * e * s.maximum / s.reach for e, s in zip(self._place_errors(arithmetic), strips, strict=True)]
-        dropped = (factor ** (2 * d) * error + sum(places)) * INFLATE
-        return MeshKernelPlan(self.study, coordinates, width, intervals, strips, samples, remainder, dropped)
+        """The cheapest mesh whose remainder is ≤ tolerance, or ≤ `relative` of K; `axes`: of the largest product."""
+        choices = [*self.strips.choices(tolerance), *self.slants.choices(tolerance, relative)]
+        if not choices:
+            self._refuse_rough()
+        chosen = min(choices, key=lambda c: cost(c, axes))
+        if prod(chosen.shape) > MAX_NODES:
+            self._refuse_size(chosen, MAX_NODES, "")
+        chosen = self.strips.narrowed(chosen) if chosen.strips else chosen
+        u, box = arithmetic.u, self.study.box
+        places = tuple(
+            e + 4.1 * u for e in argument_errors(box, arithmetic, u)
+        )  # t̂, t̂ + 1 ≤ 2 and its product with m/2
+        fewer = by_frequencies(chosen.shape) < by_pairs(chosen.shape)
+        plan = MeshKernelPlan(self.study, coordinates, chosen, self._samples(chosen), places, fewer)
+        if fewer and not plan.sum_error(u) * plan.mass <= LOST * tolerance:
+            if plan.nodes > MAX_PAIRED:
+                self._refuse_size(chosen, MAX_PAIRED, ", as a sum over nodes by frequencies would round too much")
+            return replace(plan, by_frequencies=False)
+        return plan
 
-    def _place_errors(self, arithmetic: Arithmetic) -> list[float]:
-        """η_c in units of the radius: t̂, then t̂ + 1 ≤ 2 and its product with m/2, each rounded once."""
-        return [e + 4.1 * arithmetic.u for e in argument_errors(self.study.box, arithmetic, arithmetic.u)]
+    def _samples(self, chosen: Choice) -> Samples:
+        sizes = [2 * nodes - 1 for nodes in chosen.shape]
+        values, error, relative = np.empty(sizes), 0.0, 0.0
+        rows = max(1, AT_A_TIME // prod(sizes[1:]))
+        for first in range(0, sizes[0], rows):
+            piece = slice(first, min(first + rows, sizes[0]))
+            exact = self._enclosed(chosen, sizes, piece)
+            values[piece] = (exact.lo + exact.hi) / 2
+            off = np.maximum(exact.hi - values[piece], values[piece] - exact.lo)
+            error = max(error, float(off.max()))
+            least = exact.lo > 4 * SMALLEST
+            relative = max(relative, float((off / exact.lo).max(where=least, initial=0.0)) if least.all() else inf)
+        return Samples(values, error * INFLATE + SMALLEST, relative * INFLATE)  # stored ones may be flushed to 0
 
-    def _values(self, width: int, intervals: tuple[int, ...]) -> Interval:
-        """k at all differences of nodes, (2G_1 − 1, …)."""
+    def _enclosed(self, chosen: Choice, sizes: Sequence[int], piece: slice) -> Interval:
+        """Those with these places on the first axis."""
         box, kernel = self.study.box, as_difference(self.study.kernel)
         if kernel is None:
             raise AssertionError("only kernels of differences are studied")
         columns = []
-        for c, m in enumerate(intervals):
-            e = np.arange(2.0 * (m + width - 1) - 1) - (m + width - 2)
+        for c, (m, size) in enumerate(zip(chosen.intervals, sizes, strict=True)):
+            e = np.arange(float(size)) - (size - 1) // 2
+            e = e[piece] if c == 0 else e
             shape = tuple(e.size if a == c else 1 for a in range(box.d))
             step = Interval.from_fraction(2 * box.radius[c] / Fraction(m))
             columns.append(step * Interval.point(e.reshape((*shape, 1))))
@@ -222,22 +196,22 @@ class MeshStudy:
             raise DomainError(
                 f"{source} is not defined at all differences of a mesh a little larger than the box", source
             )
-        sizes = tuple(2 * (m + width - 1) - 1 for m in intervals)
-        return value.broadcast_to((*sizes, 1))[..., 0]
+        return value.broadcast_to((piece.stop - piece.start, *sizes[1:], 1))[..., 0]
 
-    def _refuse_analytic(self) -> None:
+    def _refuse_size(self, chosen: Choice, most: int, why: str) -> NoReturn:
+        nodes = prod(chosen.shape)
+        raise DegreeBudgetError(
+            "route mesh: the mesh this needs is beyond the budget",
+            [f"{to_source(self.study.kernel)} would need {nodes:,} nodes; at most {most:,} are taken{why}"],
+            (nodes / most) ** (max(chosen.width / 2, 1) / len(chosen.shape)),
+        )
+
+    def _refuse_rough(self) -> NoReturn:
         source = to_source(self.study.kernel)
         raise RefusedError(
             "route mesh: a kernel was not shown to be smooth enough",
-            [f"{source} is not known to be analytic and bounded near all differences of a mesh around the box"],
+            [f"{source} is neither known to be analytic near all differences of a mesh around the box, nor of a slope"],
         )
-
-
-def _cost(width: int, intervals: tuple[int, ...], axes: int) -> float:
-    """Of masses and values of TOKENS tokens, of the sums over nodes, which are matrix products, and of the nodes."""
-    nodes, kernels = prod(m + width - 1 for m in intervals), axes / len(intervals)
-    masses = float(nodes**kernels)
-    return 2.0 * TOKENS * float(width**axes) + kernels * masses * nodes / 64 + 64 * masses
 
 
 def of_differences(studies: Mapping[Node, KernelStudy]) -> None:

@@ -79,7 +79,7 @@ class MeshPlanner:
             mesh = self.known.setdefault(study, MeshStudy(study))
             where = tuple(sorted(coordinates(node)))
             axes = max(_axes(t.kernels) for t in terms_of(decomposition) if node in t.kernels)
-            kernels[node] = mesh.plan(where, axes, SHARE * tolerance * scales[node], self.arithmetic)
+            kernels[node] = mesh.plan(where, axes, SHARE * tolerance * scales[node], SHARE * tolerance, self.arithmetic)
         products = {t.kernels: MeshProductPlan(t.kernels) for t in terms_of(decomposition)}
         plan = MeshPlan(decomposition, kernels, products)
         for chosen in products:

@@ -9,7 +9,7 @@ sum over w^k nodes. Where tokens lie is part of K̂ (`mesh_kernel.py`); p is eva
 from __future__ import annotations
 
 from functools import cached_property
-from math import expm1, inf
+from math import expm1, inf, prod
 from typing import TYPE_CHECKING
 
 from sumformer.algebra.rounding import FloatArray
@@ -37,6 +37,10 @@ class MeshRoundings:
         """τ_{c,k} for every coordinate c and degree k."""
         return table_errors(self.box, self.arithmetic, self.u)
 
+    def growth(self, term: Term) -> float:
+        """By how much numbers on the way may exceed what is made of them."""
+        return prod(self.plan.kernels[k].growth for k in term.kernels)
+
     def relative(self, term: Term, channel_error: float, scale: float) -> float:
         """δ_t, `channel_error` the relative error of b; infinite where nothing can be claimed.
 
@@ -51,13 +55,14 @@ class MeshRoundings:
         relative = channel_error + sum(float(self.table[c, top[c]]) for c in range(d))
         groups = -(-self.n_max // GROUP)
         roundings = len(term.polynomial) + d + 6 + min(self.n_max, GROUP) + groups + 4
-        places, spread = 1, 1.0
+        places, nodes, spread = 1, 1, 1.0
         for plan in (self.plan.kernels[k] for k in term.kernels):
-            k, w = len(plan.coordinates), plan.width
-            places, spread = places * w**k, spread * plan.spread
-            roundings += 2 * k * (2 * w + 3) + plan.nodes + 2 + k * (3 * w + 6)  # the last: the own term alone
+            k, w = len(plan.coordinates), plan.choice.width
+            places, nodes, spread = places * w**k, nodes + plan.nodes, spread * plan.spread
+            roundings += 2 * k * (2 * w + 3) + 2 + k * (3 * w + 6)  # the last: the own term alone
+            relative += plan.sum_error(self.u)
         roundings += 2 * places + 4
-        lost = 64 * (roundings + places) * spread * self.arithmetic.tiny
+        lost = 64 * (roundings + places + nodes) * spread * self.growth(term) * self.arithmetic.tiny
         relative += lost / scale if scale else inf
         if not relative + 1.01 * roundings * self.u <= 1.0:
             return inf

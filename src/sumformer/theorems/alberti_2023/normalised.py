@@ -128,6 +128,8 @@ class Quotients:
             error = kernels.absolute(base)
             if error < 0.5 * kappa:
                 found.append(((kappa - error) / INFLATE, error / (kappa - error) * INFLATE))
+            if least > 0 and eta < 0.5:
+                found.append((kappa * (1 - eta) / INFLATE, eta / (1 - eta) / 2))
         return (max(f[0] for f in found), min(f[1] for f in found)) if found else None
 
     def _component(self, terms: tuple[Term, ...], den: _Denominator) -> Tracked | None:

@@ -53,6 +53,8 @@ class KernelPlan:
     def dropped(self) -> float:
         return self.truncation.dropped
 
+    relative_remainder = relative_dropped = float("inf")  # a share of K is not known
+
     @property
     def mass(self) -> float:
         """Σ|A|, which bounds |K̃| and carries every rounding."""

@@ -46,6 +46,10 @@ class Roundings:
         """τ_{c,k} for every coordinate c and degree k."""
         return table_errors(self.box, self.arithmetic, self.u)
 
+    def growth(self, term: Term) -> float:
+        """By how much numbers on the way may exceed what is made of them."""
+        return 1.0
+
     def relative(self, term: Term, channel_error: float, scale: float) -> float:
         """δ_t, `channel_error` the relative error of b; infinite where nothing can be claimed.
 

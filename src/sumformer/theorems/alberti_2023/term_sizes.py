@@ -54,6 +54,7 @@ class TermSizes:
         value = mass * (self.kernels.maximum(term) + self.kernels.absolute(term))
         spread = self.kernels.mass(term)
         highest, lowest = (prod(end(m, 1.0) for m in self.kernels.masses(term)) for end in (max, min))
+        highest *= self.roundings.growth(term)
         if not largest * self.roundings.n_max * max(mass, 1.0) * highest * 2 <= self.ops.huge:
             return float("inf"), float("inf")  # a sum over tokens may overflow, or what some of the kernels make of it
         scale = least * lowest * min(mass, 1.0)  # of the smallest numbers on the way, between two kernels too

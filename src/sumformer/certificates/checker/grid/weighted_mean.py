@@ -78,7 +78,7 @@ def weighted_mean(node: Node) -> WeightedMean | None:
     """The pattern, where every factor of the denominator's body is one of the numerator's."""
     match node:
         case Binary("/", Reduce(kind) as top, Reduce(other) as bottom) if kind == other and kind in KINDS:
-            above, below = _factors(top.body), _factors(bottom.body)
+            above, below = factors(top.body), factors(bottom.body)
             if above is None or below is None or not below[1] or not above[1].keys() >= below[1].keys():
                 return None
             rest = Counter(above[1])
@@ -90,7 +90,7 @@ def weighted_mean(node: Node) -> WeightedMean | None:
     return None
 
 
-def _factors(node: Node) -> tuple[Fraction, dict[Node, int]] | None:
+def factors(node: Node) -> tuple[Fraction, dict[Node, int]] | None:
     """c · Π u^e as written, c ≠ 0 and e ≠ 0; powers of anything but a single factor are left alone."""
     constant, powers = Fraction(1), Counter[Node]()
     stack = [(node, 1)]

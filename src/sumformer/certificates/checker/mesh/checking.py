@@ -77,6 +77,12 @@ def _prove(
         return Setting(net.sums, f.tokens, samples, cells, own_token=own, rounding=rounding)
 
     nothing = (0.0,) * len(net.sums.products)
-    found = Errors(tuple(e.remainder for e in errors), tuple(e.total for e in errors), nothing)
+    found = Errors(
+        tuple(e.remainder for e in errors),
+        tuple(e.total for e in errors),
+        nothing,
+        tuple(e.remainder_share for e in errors),
+        tuple(e.share for e in errors),
+    )
     parts = propagated(c.total, net.sums, on_cells, found)
     return parts, failures + part_failures(c, NAMES, parts)

@@ -36,9 +36,12 @@ def _channel(data: Any, d: int) -> Channel:
 
 
 def _kernel(data: Any, d: int) -> tuple[Kernel, Mesh]:
-    has_keys(data, {"expression", "coordinates", "intervals", "width"})
+    has_keys(data, {"expression", "coordinates", "intervals", "width", "sums"})
+    if data["sums"] not in ("pairs", "frequencies"):
+        raise ValueError("expected sums by pairs or frequencies")
     expression, coordinates = parse(data["expression"], d, free_y=True), multi_index(data["coordinates"])
-    mesh = Mesh(tuple(integer(m, 0, MAX_SAMPLES) for m in items(data["intervals"])), integer(data["width"], 0, 64))
+    intervals = tuple(integer(m, 0, MAX_SAMPLES) for m in items(data["intervals"]))
+    mesh = Mesh(intervals, integer(data["width"], 0, 64), data["sums"] == "frequencies")
     return Kernel(expression, coordinates, x_degrees=(), y_degrees=()), mesh
 
 

@@ -17,16 +17,17 @@ from sumformer.certificates.checker.verification import Unproved
 from sumformer.targets.tree import Reduce
 from sumformer.targets.walk import postorder
 
-WIDTHS = range(4, 17, 2)
-MAX_SAMPLES = 2**22  # of one kernel; intervals of all of them are held at a time
+WIDTHS = range(2, 17, 2)
+MAX_SAMPLES = 2**24  # of one kernel
 
 
 @dataclass(frozen=True)
 class Mesh:
-    """Of one kernel: m for each of its coordinates, and w."""
+    """Of one kernel: m for each of its coordinates, and w; how its nodes are summed over."""
 
     intervals: tuple[int, ...]
     width: int
+    by_frequencies: bool
 
     @property
     def nodes(self) -> tuple[int, ...]:
@@ -62,6 +63,10 @@ class MeshNetwork:
         """h for each coordinate of kernel g."""
         pairs = zip(self.sums.kernels[g].coordinates, self.meshes[g].intervals, strict=True)
         return tuple(2 * self.sums.radius[c] / m for c, m in pairs)
+
+    def radii(self, g: int) -> tuple[Fraction, ...]:
+        """For each coordinate of kernel g."""
+        return tuple(self.sums.radius[c] for c in self.sums.kernels[g].coordinates)
 
     def kernel(self, g: int) -> DifferenceKernel:
         """K_g as a function of x − y, or `Unproved`."""

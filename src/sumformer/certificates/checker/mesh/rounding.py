@@ -15,6 +15,7 @@ import numpy as np
 from sumformer.certificates.checker.arithmetic import Arithmetic
 from sumformer.certificates.checker.features import combine, norm_of, table_error
 from sumformer.certificates.checker.interval import Floats
+from sumformer.certificates.checker.mesh.frequencies import relative_rounding, spectrum
 from sumformer.certificates.checker.mesh.lagrange import lebesgue
 from sumformer.certificates.checker.mesh.network import Mesh
 from sumformer.certificates.checker.network import Network, Polynomial, Term
@@ -67,7 +68,8 @@ class MeshRounding:
         drift, count = combine(*tables), self._of_series(term.polynomial)
         count += self._own(term.product) if own else self._over_tokens(term.product)
         both = (size + error) * (1 + drift)
-        lost = error * (1 + drift) + size * drift + both * a.gamma(count)
+        counted, summed = a.gamma(count), 0.0 if own else self._by_frequencies(term.product)
+        lost = error * (1 + drift) + size * drift + both * (counted + summed + counted * summed)
         return norm * mass * lost + self.underflow(term.product, norm, size + error, len(term.polynomial))
 
     def _of_series(self, polynomial: Polynomial) -> int:
@@ -79,14 +81,26 @@ class MeshRounding:
 
         How often the token counts (3: that number, its product, all of them together), the additions, the division by n
         and n itself; on either side k products and 2w for each weight ℓ_a (w − 1 steps r + s − b, w − 1 products, the
-        stored 1/Π(a − b)); Π G products and additions for each kernel; the Π w numbers that meet at x.
+        stored 1/Π(a − b)); Π G products and additions for each kernel whose nodes meet in pairs; the Π w numbers that
+        meet at x.
         """
         meshes = self._meshes(product)
         k = sum(len(mesh.intervals) for mesh in meshes)
         weights = sum(2 * mesh.width * len(mesh.intervals) for mesh in meshes)
         places = self._places(product)
         counting = 3 + self.additions() + 1 + self.arithmetic.count_roundings(self.tokens)
-        return counting + 2 * (weights + k) + sum(prod(mesh.nodes) for mesh in meshes) + places
+        paired = sum(prod(mesh.nodes) for mesh in meshes if not mesh.by_frequencies)
+        return counting + 2 * (weights + k) + paired + places
+
+    def _by_frequencies(self, product: int) -> float:
+        """Of all kernels whose sums over nodes go by frequencies, in units of Π max|S_g|: one after another."""
+        drifts = [self._of_frequencies[g] for g in self.net.products[product].kernels if self.meshes[g].by_frequencies]
+        return combine(*drifts)
+
+    @cached_property
+    def _of_frequencies(self) -> tuple[float, ...]:
+        pairs = zip(self.meshes, self.weights, strict=True)
+        return tuple(relative_rounding(m.nodes, S, self.arithmetic) if m.by_frequencies else 0.0 for m, S in pairs)
 
     def _own(self, product: int) -> int:
         """The same for the own token alone.
@@ -114,5 +128,10 @@ class MeshRounding:
         return not 8 * (1 + size) * (1 + norm) * self._reach(product) * self.tokens < self.arithmetic.huge
 
     def _reach(self, product: int) -> float:
-        """≥ every product of weights ℓ, their sums, and samples of some of the kernels."""
-        return prod((1 + self.masses[g]) * self._norm(self.meshes[g]) for g in self.net.products[product].kernels)
+        """≥ every product of weights ℓ, their sums, and samples of some of the kernels, or of their spectra."""
+        found = 1.0
+        for g in self.net.products[product].kernels:
+            mesh = self.meshes[g]
+            grown = float(spectrum(mesh.nodes)) ** 2 if mesh.by_frequencies else 1.0
+            found *= (1 + self.masses[g]) * self._norm(mesh) * grown
+        return found
