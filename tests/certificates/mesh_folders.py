@@ -32,14 +32,16 @@ Complex = np.ndarray[Any, Any]
 
 @dataclass(frozen=True)
 class MeshKernelSpec:
-    """K as written, k on complex arrays, its mesh, and δ for each coordinate."""
+    """K as written, k on complex arrays, its mesh, and δ for each coordinate, or with w = 2 the slopes L and ℓ."""
 
     expression: str
     k: Callable[..., Complex]
     coordinates: Sequence[int]
     intervals: Sequence[int]
     width: int
-    reaches: Sequence[float]
+    reaches: Sequence[float] = ()
+    slants: Sequence[tuple[float, float | None]] = ()
+    sums: str = "pairs"
 
 
 @dataclass(frozen=True)
@@ -89,6 +91,7 @@ def write(folder: Path, spec: Spec, epsilon: float = 1.0) -> Path:
                 "coordinates": list(k.coordinates),
                 "intervals": list(k.intervals),
                 "width": k.width,
+                "sums": k.sums,
             }
             for k in spec.kernels
         ],
@@ -139,28 +142,37 @@ def _samples(kernel: MeshKernelSpec, radius: Sequence[Fraction]) -> Any:
 
 def _constants(kernel: MeshKernelSpec, radius: Sequence[Fraction]) -> dict[str, Any]:
     h, w = [float(s) for s in _spacings(kernel, radius)], kernel.width
-    maxima = [_maximum(kernel, h, i) * 4 / 3 for i in range(len(h))]
+    k, factor, linear = len(h), lebesgue(w), bool(kernel.slants)
+    maxima = [] if linear else [_maximum(kernel, h, i) * 4 / 3 for i in range(k)]
     E = [
         m * prod(((2 * j + 1) / 2) ** 2 for j in range(w // 2)) * (step / reach) ** w
-        for m, step, reach in zip(maxima, h, kernel.reaches, strict=True)
+        for m, step, reach in zip(maxima, h, kernel.reaches, strict=not linear)
     ]
-    k, factor = len(h), lebesgue(w)
+    slopes = [slope for slope, _ in kernel.slants] or [m / r for m, r in zip(maxima, kernel.reaches, strict=True)]
+    logs = [log for _, log in kernel.slants if log is not None]
     samples = _samples(kernel, radius)
     inside = tuple(slice(w - 2, 2 * m + w - 1) for m in kernel.intervals)
-    radii = [float(radius[c]) for c in kernel.coordinates]
-    places = sum(2 * r * 8 * 2.0**-53 * m / reach for r, m, reach in zip(radii, maxima, kernel.reaches, strict=True))
+    places = sum(2 * float(radius[c]) * 8 * 2.0**-53 * s for c, s in zip(kernel.coordinates, slopes, strict=True))
     ends = float(samples[inside].min()), float(samples[inside].max())
+    exact = 16 / 27 * sum(s * step for s, step in zip(slopes, h, strict=True))
+    share = prod(1 + 8 / 27 * (np.exp(2 * s * step) - 1) for s, step in zip(logs, h, strict=True)) if logs else None
     return {
         "expression": kernel.expression,
         "width": w,
         "intervals": list(kernel.intervals),
+        "sums": kernel.sums,
         "strips": [
             {"coordinate": c, "reach": reach, "maximum": m}
-            for c, reach, m in zip(kernel.coordinates, kernel.reaches, maxima, strict=True)
+            for c, reach, m in zip(kernel.coordinates, kernel.reaches, maxima, strict=not linear)
+        ],
+        "slants": [
+            {"coordinate": c, "slope": slope, "log_slope": log}
+            for c, (slope, log) in zip(kernel.coordinates, kernel.slants, strict=linear)
         ],
         "range": [ends[0] - 1e-3 * abs(ends[0]), ends[1] + 1e-3 * abs(ends[1])],
-        "remainder": sum(factor**v * E[v % k] for v in range(2 * k)),
+        "remainder": exact if linear else sum(factor**v * E[v % k] for v in range(2 * k)),
         "dropped": factor ** (2 * k) * 8 * 2.0**-53 * float(np.abs(samples).max()) + places,
+        "relative": None if share is None else share - 1 + 1e-12,
     }
 
 

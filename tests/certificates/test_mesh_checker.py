@@ -19,6 +19,7 @@ from sumformer.certificates.certificate import OF_A_SUMFORMER, OWN_TOKEN, TORCH_
 from sumformer.certificates.checker import check
 from sumformer.certificates.checker.mesh.differences import DifferenceKernel
 from sumformer.certificates.checker.mesh.lagrange import lebesgue, node_polynomial
+from sumformer.certificates.checker.mesh.slants import steepest
 from sumformer.certificates.checker.mesh.strip import maximum_on_strip
 from sumformer.certificates.checker.verification import Unproved
 from sumformer.nn.mesh import Mesh
@@ -42,6 +43,18 @@ BELL = [
     MeshKernelSpec(f"exp(-20*(x[{c}] - y[{c}])**2)", lambda z: np.exp(-20 * z**2), [c], [48 + c], 8, [0.2])
     for c in range(2)
 ]
+LAPLACE = MeshKernelSpec(
+    "exp(-10*abs(x[0] - y[0]))", lambda z: np.exp(-10 * abs(z)), [0], [2000], 2, slants=[(10.0, 10.0)]
+)
+HAT = MeshKernelSpec(
+    "max(0, 1 - norm(cat(x[0] - y[0], x[1] - y[1]))/0.5)",
+    lambda a, b: np.maximum(0, 1 - np.sqrt(a**2 + b**2) / 0.5),
+    [0, 1],
+    [300, 301],
+    2,
+    slants=[(2.0, None), (2.0, None)],
+    sums="frequencies",
+)
 MEAN_Y = [[[0], "1/2"], [[1], "1/2"]]  # y = (1 + v)/2 on [0, 1]
 QUOTIENT = "sum(exp(-{k}*norm2(x - y))*y)/sum(exp(-{k}*norm2(x - y)))"
 
@@ -66,6 +79,46 @@ SPECS = {
         [[[term(polynomial=MEAN_Y)]], [[term()]]],
         n="..100",
         assumptions=(*OF_A_SUMFORMER, OWN_TOKEN),
+    ),
+    "laplace": Spec(
+        "mean(exp(-10*abs(x - y)))",
+        [replace(LAPLACE, sums="frequencies", slants=[(10.0, None)])],
+        [[0]],
+        [[[term()]]],
+        box="-0.3:0.4",
+    ),
+    "hat": Spec("mean(max(0, 1 - norm(x - y)/0.5))", [HAT], [[0]], [[[term(d=2)]]], d=2),
+    "laplace quotient": Spec(
+        "sum(exp(-10*abs(x - y))*y)/sum(exp(-10*abs(x - y)))",
+        [LAPLACE],
+        [[0]],
+        [[[term(polynomial=MEAN_Y)]], [[term()]]],
+    ),
+    "own laplace": Spec(
+        "sum(exp(-40*abs(x - y))*y)/sum(exp(-40*abs(x - y)))",
+        [
+            MeshKernelSpec(
+                "exp(-40*abs(x[0] - y[0]))",
+                lambda z: np.exp(-40 * abs(z)),
+                [0],
+                [8000],
+                2,
+                slants=[(40.0, 40.0)],
+                sums="frequencies",
+            )
+        ],
+        [[0]],
+        [[[term(polynomial=MEAN_Y)]], [[term()]]],
+        n="..50",
+        assumptions=(*OF_A_SUMFORMER, OWN_TOKEN),
+    ),
+    "gravity by frequencies": Spec(
+        "mean((y - x)/(norm2(y - x) + 0.05)**1.5)",
+        [replace(GRAVITY, sums="frequencies")],
+        [[0]],
+        [[_gravity(0), _gravity(1)]],
+        d=2,
+        group=64,
     ),
     "others": Spec("sum_others(exp(-20*norm2(x - y)))", BELL, [[0, 1]], [[[term(d=2)]]], d=2, n="2..50"),
     "channel": Spec(
@@ -133,7 +186,10 @@ def test_honest_folders_verify_and_their_bound_holds(name: str, folders: Callabl
     assert result.seconds < 20
 
 
-@pytest.mark.parametrize("name", ["softrank", "gravity", "quotient", "others", "own"])
+@pytest.mark.parametrize(
+    "name",
+    ["softrank", "gravity", "quotient", "others", "own", "hat", "laplace quotient", "own laplace"],
+)
 def test_the_recomputed_bound_holds_whatever_the_samples_are(name: str, saved: Callable[[str], Tampered]) -> None:
     rng = np.random.default_rng(3)
     for trial, size in enumerate((1e-12, 1e-6, 1e-3)):
@@ -223,6 +279,36 @@ def test_forgeries_are_refused(name: str, saved: Callable[[str], Tampered]) -> N
     assert not accepted(folder.edit(which, change).folder)
 
 
+SLANTED: dict[str, tuple[str, Change]] = {
+    "half the slope": ("certificate", put("constants", "kernels", 0, "slants", 0, "slope")(5.0)),
+    "a negative slope": ("certificate", put("constants", "kernels", 0, "slants", 0, "slope")(-10.0)),
+    "half the slope of the logarithm": ("certificate", put("constants", "kernels", 0, "slants", 0, "log_slope")(5.0)),
+    "no slope of the logarithm": ("certificate", put("constants", "kernels", 0, "slants", 0, "log_slope")(None)),
+    "no slants": ("certificate", put("constants", "kernels", 0, "slants")([])),
+    "a strip": (
+        "certificate",
+        put("constants", "kernels", 0, "strips")([{"coordinate": 0, "reach": 0.1, "maximum": 2.0}]),
+    ),
+    "another coordinate": ("certificate", put("constants", "kernels", 0, "slants", 0, "coordinate")(1)),
+    "a smaller share": ("certificate", put("constants", "kernels", 0, "relative")(lambda r: r / 3)),
+    "remainder": ("certificate", put("constants", "kernels", 0, "remainder")(lambda r: r / 2)),
+    "sums as recorded": ("certificate", put("constants", "kernels", 0, "sums")("frequencies")),
+    "sums as computed": ("config", put("kernels", 0, "sums")("frequencies")),
+    "unknown sums": ("config", put("kernels", 0, "sums")("guesses")),
+    "a wider stencil": ("config", put("kernels", 0, "width")(4)),
+    "a steeper kernel": ("config", put("kernels", 0, "expression")("exp(-20*abs(x[0] - y[0]))")),
+    "a jump": ("config", put("kernels", 0, "expression")("exp(-10*abs(x[0] - y[0])) + sqrt(abs(x[0] - y[0]))")),
+}
+
+
+@pytest.mark.parametrize("name", SLANTED)
+def test_forged_slants_are_refused(name: str, saved: Callable[[str], Tampered]) -> None:
+    which, change = SLANTED[name]
+    folder = saved("laplace quotient")
+    assert accepted(folder.folder)
+    assert not accepted(folder.edit(which, change).folder)
+
+
 TENSORS: dict[str, Callable[[dict[str, Any]], None]] = {
     "missing": lambda w: w.pop("samples.0") is None,
     "another name": lambda w: w.update({"samples.1": w["samples.0"]}),
@@ -254,7 +340,7 @@ def test_a_kernel_lists_the_coordinates_that_it_mentions(saved: Callable[[str], 
     assert any("coordinates that are listed" in why for why in result.failures)
 
 
-@pytest.mark.parametrize("width", range(4, 17, 2))
+@pytest.mark.parametrize("width", range(2, 17, 2))
 def test_the_lebesgue_constant_and_the_node_polynomial_bound_what_they_should(width: int) -> None:
     r = torch.linspace(0, 1, 1001, dtype=torch.float64)
     most = float(Mesh(8, width).weights(r).abs().sum(-1).max())
@@ -282,6 +368,36 @@ def test_functions_of_differences_are_recognised(source: str, d: int, coordinate
 def test_other_functions_are_not(source: str) -> None:
     with pytest.raises(Unproved):
         DifferenceKernel.of(parse(source, 2, free_y=True), 2)
+
+
+def test_places_in_an_interval_are_16_27_of_it_away_at_most() -> None:
+    """E|a − r − b + s| for a, b ∈ {0, 1} with means r, s: what the remainder of a kernel with corners rests on."""
+    r = np.linspace(0, 1, 601)[:, None]
+    s = r.T
+    away = sum((r if a else 1 - r) * (s if b else 1 - s) * np.abs(a - r - b + s) for a in (0, 1) for b in (0, 1))
+    assert 16 / 27 - 1e-5 <= away.max() <= 16 / 27 + 1e-15
+
+
+@pytest.mark.parametrize(
+    ("source", "of_log", "slope"),
+    [
+        ("exp(-10*abs(x - y))", False, 10.0),
+        ("exp(-10*abs(x - y))", True, 10.0),
+        ("3*(x - y + 4)**2*exp(-abs(x - y))", True, 2.0),
+        ("tanh(4*(x - y))", False, 4.0),
+        ("((x - y) + 5)*3", True, 1 / 3),
+        ("max(0, 1 - abs(x - y))", False, 1.0),
+    ],
+)
+def test_slopes_are_enclosed(source: str, of_log: bool, slope: float) -> None:
+    kernel = DifferenceKernel.of(parse(source, 1, free_y=True), 1)
+    assert slope <= steepest(kernel, [0], [Fraction(1)], 0, 1.02 * slope, of_log=of_log) <= 1.02 * slope
+
+
+@pytest.mark.parametrize(("source", "of_log"), [("sqrt(abs(x - y))", False), ("max(0, 1 - abs(x - y))", True)])
+def test_without_a_slope_nothing_is_enclosed(source: str, of_log: bool) -> None:
+    kernel = DifferenceKernel.of(parse(source, 1, free_y=True), 1)
+    assert steepest(kernel, [0], [Fraction(1)], 0, 10.0, of_log=of_log) == np.inf
 
 
 def test_the_maximum_on_a_strip_encloses_what_is_known() -> None:

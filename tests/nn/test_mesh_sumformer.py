@@ -11,14 +11,14 @@ from torch import Tensor
 from sumformer.errors import InputError
 from sumformer.nn import MeshSumformer
 from sumformer.nn.mesh import Mesh
-from sumformer.nn.mesh_transfer import Cells, Places, convolve
+from sumformer.nn.mesh_transfer import Cells, Places
 
 KERNEL = "1/(1 + (x[0] - y[0])**2 + 2*(x[1] - y[1])**2)"
 LINE = "exp(-(x[2] - y[2])**2)"
 INTERVALS, WIDTH = (3, 5), 4
 
 
-def arguments(reduction: str = "mean") -> dict:
+def arguments(reduction: str = "mean", sums: str = "pairs") -> dict:
     node = f"{reduction}(y[0]*{KERNEL}*{LINE})"
     term = {"own": "1", "channel": 0, "polynomial": [[[0, 0, 0], "1/2"], [[1, 0, 0], "1/2"]], "product": 0}
     return {
@@ -30,17 +30,17 @@ def arguments(reduction: str = "mean") -> dict:
         "group": 16,
         "channels": [{"factor": "1"}],
         "kernels": [
-            {"expression": KERNEL, "coordinates": [0, 1], "intervals": list(INTERVALS), "width": WIDTH},
-            {"expression": LINE, "coordinates": [2], "intervals": [6], "width": 6},
+            {"expression": KERNEL, "coordinates": [0, 1], "intervals": list(INTERVALS), "width": WIDTH, "sums": sums},
+            {"expression": LINE, "coordinates": [2], "intervals": [6], "width": 6, "sums": "pairs"},
         ],
         "products": [{"kernels": [0, 1]}],
         "reductions": [{"reduction": node, "components": [[term]]}],
     }
 
 
-def network(reduction: str = "mean") -> MeshSumformer:
+def network(reduction: str = "mean", sums: str = "pairs") -> MeshSumformer:
     """Samples at random: what is tested is where they go."""
-    net = MeshSumformer(**arguments(reduction))
+    net = MeshSumformer(**arguments(reduction, sums))
     generator = torch.Generator().manual_seed(3)
     with torch.no_grad():
         for samples in net.samples:
@@ -92,8 +92,9 @@ def by_definition(net: MeshSumformer, X: Tensor, Z: Tensor, reduction: str = "me
     return X[:, 1:2] + (value.sum(1) - value.diagonal()).unsqueeze(1)
 
 
-def test_it_is_its_definition():
-    net, X = network(), tokens(2, 7)
+@pytest.mark.parametrize("sums", ["pairs", "frequencies"])
+def test_it_is_its_definition(sums):
+    net, X = network(sums=sums), tokens(2, 7)
     for b in range(2):
         torch.testing.assert_close(net(X)[b], by_definition(net, X[b], X[b]), atol=1e-13, rtol=1e-12)
     assert net.latent_dimension == 6 * 8 * 11
@@ -119,9 +120,13 @@ def test_groups_tokens_and_intervals_agree():
     torch.testing.assert_close(net(X)[0, :9], whole, atol=1e-12, rtol=1e-11)
     t, mesh = 2 * X[..., :2] - 1, [Mesh(m, WIDTH) for m in INTERVALS]
     places, values = Places.of(t, mesh, (0, 1)), X[..., 1:]
-    ways = [places._masses_by_token(values), places._masses_by_interval(values), places._masses_at_once(values)]
+    belongs = torch.arange(371).unsqueeze(0) % 3
+    parts = places.added(values, belongs, 3)
+    ways = [places._masses_by_token(values), places._masses_by_interval(values), parts.sum(0, keepdim=True)]
     for other in ways[1:]:
         torch.testing.assert_close(other, ways[0], atol=1e-12, rtol=1e-12)
+    second = Places.of(t[:, 1::3], mesh, (0, 1)).masses(values[:, 1::3])
+    torch.testing.assert_close(parts[1:2], second, atol=1e-12, rtol=1e-12)
 
 
 @pytest.mark.parametrize(("n", "size"), [(1, 1), (5, 3), (1000, 7), (3000, 5000), (2000, 1)])
@@ -133,18 +138,6 @@ def test_rows_sorted_by_cell_are_added(n, size):
     cells = Cells.sorted(index, size)
     torch.testing.assert_close(cells.sums(rows), Cells(index, size).sums(rows), atol=1e-11, rtol=1e-11)
     assert int(cells.index.diff().max()) <= n // 256 + 1
-
-
-@pytest.mark.parametrize("shape", [(5,), (3, 4), (2, 3, 4)])
-def test_convolution_is_its_sum(shape):
-    generator = torch.Generator().manual_seed(1)
-    samples = torch.rand([2 * n - 1 for n in shape], dtype=torch.float64, generator=generator)
-    masses = torch.rand(*shape, 2, dtype=torch.float64, generator=generator)
-    wanted = torch.zeros_like(masses)
-    for i in cartesian(*map(range, shape)):
-        for j in cartesian(*map(range, shape)):
-            wanted[i] += samples[tuple(a - b + n - 1 for a, b, n in zip(i, j, shape, strict=True))] * masses[j]
-    torch.testing.assert_close(convolve(samples, masses), wanted)
 
 
 @pytest.mark.parametrize("t", [-1.0, 1.0, 0.0, 1 / 3, 2 / 3 - 1e-16])
@@ -182,8 +175,9 @@ def test_it_is_saved_and_read(tmp_path):
     assert torch.equal(MeshSumformer.from_pretrained(tmp_path)(X), net(X))
 
 
-def test_gradients():
-    net, X = network(), tokens(1, 4).requires_grad_()
+@pytest.mark.parametrize("sums", ["pairs", "frequencies"])
+def test_gradients(sums):
+    net, X = network(sums=sums), tokens(1, 4).requires_grad_()
     assert torch.autograd.gradcheck(net, (X,))
 
 
@@ -196,6 +190,7 @@ def test_gradients():
         ("kernels", {"coordinates": [0, 0]}),
         ("kernels", {"coordinates": [0, 3]}),
         ("kernels", {"coordinates": [0, 2]}),
+        ("kernels", {"sums": "guesses"}),
         ("products", {"kernels": [0, 2]}),
     ],
 )

@@ -14,6 +14,8 @@ from math import prod
 import torch
 from torch import Tensor
 
+from sumformer.nn.mesh import as_number
+
 LONGEST = 256  # nodes of an axis, beyond which it is cut
 COLUMNS = 2**24  # numbers of spectra that are held at a time
 
@@ -46,7 +48,7 @@ def convolve_by_frequencies(samples: Tensor, masses: Tensor, waves: Waves) -> Te
     flat = [b for parts in sizes for b in parts]
     kernel = _spectrum(_windows(samples, sizes).unsqueeze(0), waves, flat, differences=True)
     columns = _padded(masses.movedim(-1, 0), sizes)
-    some = max(1, COLUMNS // prod(2 * b for b in flat))
+    some = max(1, COLUMNS // prod([2 * b for b in flat]))
     pieces = [columns] if torch.compiler.is_compiling() else torch.split(columns, some)
     out = torch.cat([_filtered(kernel, piece.reshape(-1, *flat), waves, flat) for piece in pieces])
     out = out.reshape(-1, *[prod(parts) for parts in sizes])
@@ -69,7 +71,7 @@ def _filtered(kernel: Complex, masses: Tensor, waves: Waves, sizes: Sequence[int
     cos, sin = _matrix(waves(2 * sizes[0] - 1), sizes[0], sizes[0])
     twice = torch.where(torch.arange(sizes[0], device=cos.device) > 0, 2.0, 1.0).to(cos.dtype)
     total = _along(1, cos * twice, z[0]) - _along(1, sin * twice, z[1])
-    return total * (1 / prod(2 * b - 1 for b in sizes))
+    return total * as_number(1 / prod([2 * b - 1 for b in sizes]), total)
 
 
 def _spectrum(values: Tensor, waves: Waves, sizes: Sequence[int], *, differences: bool) -> Complex:

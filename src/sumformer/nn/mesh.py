@@ -28,7 +28,7 @@ class Mesh:
 
     def place(self, t: Tensor) -> tuple[Tensor, Tensor]:
         """t ∈ [−1, 1] → the interval of each token, and ℓ_a at its place in it, (…, w)."""
-        s = (t + 1) * _number(self.intervals / 2, t)
+        s = (t + 1) * as_number(self.intervals / 2, t)
         interval = s.detach().floor().clamp(0, self.intervals - 1)
         return interval.long(), self.weights(s - interval)
 
@@ -39,7 +39,7 @@ class Mesh:
         for b in range(self.width - 1):
             left.append(left[-1] * steps[b])
             right.append(right[-1] * steps[-1 - b])
-        scaled = [le * ri * _number(q, r) for le, ri, q in zip(left, reversed(right), self.scales, strict=True)]
+        scaled = [le * ri * as_number(q, r) for le, ri, q in zip(left, reversed(right), self.scales, strict=True)]
         return torch.stack(scaled, dim=-1)
 
     @property
@@ -49,6 +49,6 @@ class Mesh:
         return [(-1) ** (last - a) / (factorial(a) * factorial(last - a)) for a in range(self.width)]
 
 
-def _number(value: float, like: Tensor) -> Tensor | float:
+def as_number(value: float, like: Tensor) -> Tensor | float:
     """As a tensor: what an exported graph holds of a bare number may be in float32."""
     return torch.tensor(value, dtype=like.dtype, device=like.device) if torch.compiler.is_exporting() else value

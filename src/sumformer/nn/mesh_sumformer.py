@@ -104,28 +104,29 @@ class MeshSumformer(ReducedExpression, ExpressionReadings):
         return Summary(self._by_groups(z, w), w.double().sum(dim=1))
 
     def _by_groups(self, z: Tensor, w: Tensor) -> Tensor:
-        """Masses of groups of tokens, added up; compiled code, which knows no n, takes all groups at once."""
+        """Masses of groups of tokens, added up; compiled code, which knows no n, makes all groups at once."""
         if not torch.compiler.is_compiling():
             pieces = zip(torch.split(z, self.group, dim=1), torch.split(w, self.group, dim=1), strict=True)
             return reduce(torch.add, (self._masses(piece, weight) for piece, weight in pieces))
-        missing = (z.shape[1] + self.group - 1) // self.group * self.group - z.shape[1]
-        centres = self._constant("centre_", z).expand(z.shape[0], missing, self.d)
-        z, w = torch.cat([z, centres], dim=1), torch.cat([w, w.new_zeros(w.shape[0], missing)], dim=1)
-        groups = self._masses(z.reshape(-1, self.group, self.d), w.reshape(-1, self.group))
-        return groups.reshape(w.shape[0], -1, self.latent_dimension).sum(1)
+        groups = (z.shape[1] + self.group - 1) // self.group
+        first = torch.arange(z.shape[0], device=z.device).unsqueeze(1) * groups
+        belongs = first + torch.arange(z.shape[1], device=z.device) // self.group
+        found = self._masses(z, w, belongs, z.shape[0] * groups)
+        return found.reshape(z.shape[0], groups, self.latent_dimension).sum(1)
 
-    def _masses(self, z: Tensor, w: Tensor) -> Tensor:
-        """Σ over a group of tokens, (batch, n, d) → (batch, d')."""
+    def _masses(self, z: Tensor, w: Tensor, belongs: Tensor | None = None, sums: int = 0) -> Tensor:
+        """Σ over a group of tokens, (batch, n, d) → (batch, d'); or as many `sums` as the tokens belong to."""
         t = self._centred(z)
         blocks = []
         for product in self.mesh_products:
             values = self._series(product, z, t) * w.unsqueeze(-1)
-            if product.parts:
-                values = Places.of(t, product.meshes, product.coordinates).masses(values)
-                blocks.append(values.flatten(1))
+            if belongs is not None:
+                blocks.append(Places.of(t, product.meshes, product.coordinates).added(values, belongs, sums).flatten(1))
+            elif product.parts:
+                blocks.append(Places.of(t, product.meshes, product.coordinates).masses(values).flatten(1))
             else:
                 blocks.append(values.sum(1))
-        return torch.cat(blocks, dim=-1) if blocks else z.new_zeros(z.shape[0], 0)
+        return torch.cat(blocks, dim=-1) if blocks else z.new_zeros(sums if sums else z.shape[0], 0)
 
     def _series(self, product: MeshProduct, y: Tensor, t: Tensor) -> Tensor:
         """b(y) p(v) for each series of the product, (batch, n, series)."""

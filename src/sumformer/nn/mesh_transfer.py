@@ -35,19 +35,21 @@ class Places:
 
     def masses(self, values: Tensor) -> Tensor:
         """values (batch, n, S) → (batch, nodes…, S)."""
-        if torch.compiler.is_compiling():
-            return self._masses_at_once(values)
         few = values.shape[1] < prod([mesh.intervals for mesh in self.meshes])
         return self._masses_by_token(values) if few and not values.is_cuda else self._masses_by_interval(values)
 
-    def _masses_at_once(self, values: Tensor) -> Tensor:
-        """For a compiler, which writes no numbers for all nodes of all tokens but adds them where they belong."""
+    def added(self, values: Tensor, belongs: Tensor, sums: int) -> Tensor:
+        """values (batch, n, S), each of the sum it belongs to (batch, n) → (sums, nodes…, S).
+
+        For a compiler, which writes no numbers for all nodes of all tokens but adds them where they are wanted.
+        """
         nodes = [mesh.nodes for mesh in self.meshes]
-        index, weights = self._everywhere(nodes)
-        rows = (weights.unsqueeze(-1) * values.flatten(0, 1).unsqueeze(1)).flatten(0, 1)
-        total = values.new_zeros(values.shape[0] * prod(nodes), values.shape[2])
+        index, weights = self._everywhere(nodes, belongs)
+        rows = values.flatten(0, 1).unsqueeze(1)
+        rows = (rows if weights is None else rows * weights.unsqueeze(-1)).flatten(0, 1)
+        total = values.new_zeros(sums * prod(nodes), values.shape[2])
         total = total.scatter_add(0, index.reshape(-1, 1).expand_as(rows), rows)  # index_add races in onnxruntime
-        return total.reshape(values.shape[0], *nodes, values.shape[2])
+        return total.reshape(sums, *nodes, values.shape[2])
 
     def _masses_by_token(self, values: Tensor) -> Tensor:
         """Every token to its w^k nodes: for meshes with more intervals than tokens."""
@@ -80,7 +82,10 @@ class Places:
         """q (batch, nodes…, S) → (batch, n, S)."""
         batch, n = self.intervals[0].shape
         if torch.compiler.is_compiling():
-            index, weights = self._everywhere([mesh.nodes for mesh in self.meshes])
+            sequences = torch.arange(batch, device=q.device).unsqueeze(1)
+            index, weights = self._everywhere([mesh.nodes for mesh in self.meshes], sequences)
+            if weights is None:
+                raise AssertionError("a product has meshes")
             found = q.flatten(0, len(self.meshes)).index_select(0, index.flatten())
             found = torch.unflatten(found, 0, index.shape) * weights.unsqueeze(-1)
             return torch.unflatten(found.sum(1), 0, (batch, n))
@@ -96,16 +101,14 @@ class Places:
             raise AssertionError("a stencil has places")
         return torch.unflatten((total * self.weights[-1].reshape(batch * n, 1, -1)).sum(-1), 0, (batch, n))
 
-    def _everywhere(self, nodes: Sequence[int]) -> tuple[Tensor, Tensor]:
-        """The w^k nodes of every token and its weights there, (batch · n, w^k) each."""
-        index, weights = self._index([0] * len(nodes), nodes).unsqueeze(1), None
+    def _everywhere(self, nodes: Sequence[int], first: Tensor) -> tuple[Tensor, Tensor | None]:
+        """The w^k nodes of every token and its weights there, (batch · n, w^k) each; `first` as in `_index`."""
+        index, weights = self._index([0] * len(nodes), nodes, first).unsqueeze(1), None
         for c, (mesh, weight) in enumerate(zip(self.meshes, self.weights, strict=True)):
             places = torch.arange(mesh.width, device=index.device) * prod(nodes[c + 1 :])
             index = (index.unsqueeze(-1) + places).flatten(1)
             column = weight.flatten(0, 1)
             weights = column if weights is None else (weights.unsqueeze(-1) * column.unsqueeze(1)).flatten(1)
-        if weights is None:
-            raise AssertionError("a product has meshes")
         return index, weights
 
     def _stencil(self) -> list[tuple[tuple[int, ...], Tensor | None]]:
@@ -119,10 +122,11 @@ class Places:
             out.append((place, factor))
         return out
 
-    def _index(self, place: Sequence[int], sizes: Sequence[int]) -> Tensor:
-        """Row by row, the place of (batch, i_1 + a_1, …, i_k + a_k) in a tensor of `sizes`."""
-        batch = self.intervals[0].shape[0]
-        index = torch.arange(batch, device=self.intervals[0].device).unsqueeze(1)
+    def _index(self, place: Sequence[int], sizes: Sequence[int], first: Tensor | None = None) -> Tensor:
+        """Row by row, the place of (first, i_1 + a_1, …, i_k + a_k) in a tensor of `sizes`; first is the sequence."""
+        index = first
+        if index is None:
+            index = torch.arange(self.intervals[0].shape[0], device=self.intervals[0].device).unsqueeze(1)
         for interval, a, size in zip(self.intervals, place, sizes, strict=True):
             index = index * size + (interval + a)
         return index.flatten()

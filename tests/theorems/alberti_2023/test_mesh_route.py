@@ -25,6 +25,12 @@ SHARP = [
     ("sum(exp(-64*norm2(x-y))*y)/sum(exp(-64*norm2(x-y)))", {"d": 3, "n": "..100"}, 1e-2),
     ("sum_others(tanh(20*(x-y))*y)", {"d": 1, "n": "2..50", "box": (-3, 1)}, 1e-2),
     ("mean_others(1/(1+400*(x-y)**2))*x", {"d": 2, "n": "2..50", "box": "0:1,10:30"}, 1e-2),
+    ("mean(abs(x-y))", {"d": 1, "box": "0:0.3"}, 1e-4),
+    ("mean(norm(x-y))", {"d": 3, "box": "-1:1,0:1,0:1"}, 2e-1),
+    ("mean(max(0, 1-norm(x-y)/0.3)*y[0])", {"d": 2}, 2e-2),
+    ("sum_others(exp(-5*abs(x[0]-y[0]))*max(0, x[1]-y[1]))", {"d": 2, "n": "2..5"}, 1e-1),
+    ("sum(exp(-10*abs(x-y))*y)/sum(exp(-10*abs(x-y)))", {"d": 1}, 1e-3),
+    ("mean(exp(y[0]-9*norm(x-y))*y)/mean(exp(y[0]-9*norm(x-y)))", {"d": 2, "n": "..50"}, 5e-2),
 ]
 
 
@@ -69,7 +75,7 @@ def test_float32_in_and_out():
     ("source", "options", "reason"),
     [
         ("mean(exp(2*dot(x,y)))", {"d": 2}, "not a function of x − y"),
-        ("mean(abs(x-y))", {"d": 1}, "smooth enough"),
+        ("mean(sqrt(abs(x-y)))", {"d": 1}, "smooth enough"),
         ("x - mean(y)", {"d": 1}, "no factor mixes"),
         ("mean(exp(-300*norm2(x-y)))", {"d": 2, "dtype": "float32"}, "float64"),
         ("mean(exp(-9000*norm2(x-y)))", {"d": 3}, "beyond the budget"),
@@ -115,23 +121,34 @@ def test_a_strip_with_a_pole_is_refused():
     assert strip_maximum(kernel, box, 0, (2.5,), 0.19) is not None
 
 
-def test_onnx(tmp_path):
-    c = sumformer.construct("mean((y-x)/(norm2(y-x)+1)**1.5)", 1e-1, d=2, route="mesh")
-    X = torch.rand(2, 9, 2, dtype=torch.float64)
-    export_onnx(c.network, tmp_path / "net.onnx", X)
+BY_FREQUENCIES = ("mean(max(0, 1-norm(x-y)/0.3)*y[0])", 2, 2e-2)
+
+
+@pytest.mark.parametrize(("source", "d", "epsilon"), [("mean_others(sigmoid((x-y)/0.1))", 1, 1e-1), BY_FREQUENCIES])
+def test_onnx(source, d, epsilon, tmp_path):
+    c = sumformer.construct(source, epsilon, d=d, n="2..100000", route="mesh")
+    export_onnx(c.network, tmp_path / "net.onnx", torch.rand(2, 9, d, dtype=torch.float64))
     for n in (17, 5000):  # many tokens of one node, which onnxruntime may add on several threads
-        assert onnx_error(c.network, tmp_path / "net.onnx", torch.rand(3, n, 2, dtype=torch.float64)) <= 1e-13
+        assert onnx_error(c.network, tmp_path / "net.onnx", torch.rand(3, n, d, dtype=torch.float64)) <= 1e-13
 
 
-def test_one_compilation_for_all_lengths():
-    c = sumformer.construct("mean(sigmoid((x-y)/0.1))", 1e-1, d=1, route="mesh")
+@pytest.mark.parametrize(("source", "d", "epsilon"), [("mean(sigmoid((x-y)/0.1))", 1, 1e-1), BY_FREQUENCIES])
+def test_one_compilation_for_all_lengths(source, d, epsilon):
+    c = sumformer.construct(source, epsilon, d=d, route="mesh")
     torch.compiler.reset()
     counter = CompileCounter()
     compiled = torch.compile(c.network, fullgraph=True, dynamic=True, backend=counter)
     for n in (5, 17, 300):
-        X = torch.rand(2, n, 1, dtype=torch.float64)
+        X = torch.rand(2, n, d, dtype=torch.float64)
         torch.testing.assert_close(compiled(X), c.network(X), atol=1e-12, rtol=1e-12)
     assert counter.frame_count == 1
+
+
+def test_how_nodes_are_summed_over_is_chosen_by_their_number():
+    """By pairs where they are few; where their frequencies would round too much, as long as that is not too many."""
+    few = sumformer.construct("mean(exp(-9*abs(x-y)))", 1e-2, d=1, route="mesh").network
+    many = sumformer.construct("mean(exp(-9*abs(x-y)))", 1e-4, d=1, route="mesh").network
+    assert [k["sums"] for net in (few, many) for k in net.kernels] == ["pairs", "frequencies"]
 
 
 @pytest.mark.parametrize("route", ["mesh", "sums"])

@@ -1,13 +1,14 @@
-"""m ↦ Σ_v Λ^v M_c P_w (2·radius/(m δ_c))^w: the proved error of interpolating a kernel on a mesh of m intervals."""
+"""m ↦ the proved error of interpolating a kernel on a mesh of m intervals (`mesh_choice.py`)."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import inf
 
-from sumformer.algebra.equidistant import lebesgue, node_polynomial
 from sumformer.experiments.report.drawing import BLUE, ORANGE, Picture, decades, grid, picture
 from sumformer.experiments.report.figure import new_figure
 from sumformer.experiments.report.numbers import rounded_up
+from sumformer.theorems.alberti_2023.mesh_choice import Choice, Slant, Strip
 from sumformer.theorems.construction import Construction
 
 MOST_PICTURES = 6
@@ -30,21 +31,16 @@ def run(construction: Construction) -> list[MeshCurve]:
     radii = [float(r) for r in construction.target.box.radius]
     curves: dict[tuple[object, ...], MeshCurve] = {}
     for kernel in construction.certificate.constants["kernels"]:
-        width, m, strips = kernel["width"], kernel["intervals"], kernel["strips"]
-        reaches = [s["reach"] / radii[s["coordinate"]] for s in strips]
-        key = (width, *m, *reaches, *(s["maximum"] for s in strips))
+        width, m = kernel["width"], kernel["intervals"]
+        strips = tuple(Strip(s["reach"] / radii[s["coordinate"]], s["maximum"]) for s in kernel["strips"])
+        slants = tuple(Slant(s["slope"] * radii[s["coordinate"]], inf) for s in kernel["slants"])
+        key = (width, *m, strips, slants)
         before = curves[key].expressions if key in curves else ()
         trials = sorted({max(1, round(share * m[0])) for share in SHARES})
-        values = []
-        for trial in trials:
-            total = 0.0
-            for v in range(2 * len(strips)):
-                c = v % len(strips)
-                ratio = 2 / (m[c] * trial / m[0] * reaches[c])
-                total += lebesgue(width) ** v * strips[c]["maximum"] * float(node_polynomial(width)) * ratio**width
-            values.append(total)
+        scaled = [tuple(max(1, round(intervals * trial / m[0])) for intervals in m) for trial in trials]
+        values = tuple(Choice(width, intervals, strips, slants).remainder for intervals in scaled)
         chosen = (m[0], float(kernel["remainder"]))
-        curves[key] = MeshCurve((*before, kernel["expression"]), width, tuple(trials), tuple(values), chosen)
+        curves[key] = MeshCurve((*before, kernel["expression"]), width, tuple(trials), values, chosen)
     return list(curves.values())[:MOST_PICTURES]
 
 

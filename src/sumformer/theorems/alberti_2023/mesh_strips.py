@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from math import prod
 
 from sumformer.algebra.equidistant import lebesgue
 from sumformer.algebra.tracked import INFLATE
+from sumformer.targets import Extremum, Norm, Unary, postorder
 from sumformer.theorems.alberti_2023.interpolation import KernelStudy
 from sumformer.theorems.alberti_2023.mesh_choice import Choice, Strip
 from sumformer.theorems.alberti_2023.strip import strip_maximum
@@ -27,7 +29,16 @@ class Strips:
 
     def choices(self, tolerance: float) -> list[Choice]:
         """A mesh of each width whose remainder is ≤ tolerance."""
+        if self._has_corners:
+            return []
         return [c for width in WIDTHS if (c := self._choice(width, tolerance)) is not None]
+
+    @cached_property
+    def _has_corners(self) -> bool:
+        """What may have some is looked at in the narrowest strip first: where that is too wide, all are."""
+        parts = postorder(self.study.kernel)
+        may = any(isinstance(p, Extremum | Norm) or (isinstance(p, Unary) and p.fn == "abs") for p in parts)
+        return may and self._maximum(0, max(LEAST_INTERVALS), NARROWEST) is None
 
     def narrowed(self, chosen: Choice) -> Choice:
         """The same strips for the chosen mesh, which reaches less far beyond the box than was reckoned with."""

@@ -21,6 +21,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from sumformer.certificates.checker.arithmetic import Arithmetic
+from sumformer.certificates.checker.features import combine
 from sumformer.certificates.checker.interval import Floats
 
 LONGEST = 256
@@ -47,14 +48,14 @@ def relative_rounding(shape: Sequence[int], samples: Floats, a: Arithmetic) -> f
     if not a.u or not largest:
         return 0.0
     sizes = [b for nodes in shape for b in parts(nodes)]
-    grown = (1 + math.sqrt(2) * a.gamma(2)) * (1 + a.gamma(2))
+    drifts = [math.sqrt(2) * a.gamma(2), a.gamma(2)]
     for b in sizes:
         L = 2 * b - 1
         c = _one_transform(a, L)
-        grown *= (1 + _one_transform(a, b)) * (1 + math.sqrt(L) * c) * (1 + c)
+        drifts += [_one_transform(a, b), math.sqrt(L) * c, c]
     copies = 2.0 ** (len(sizes) - len(shape))
     norm = math.sqrt(float(np.square(samples / largest).sum()) * copies)
-    return (grown * (1 + 64 * a.u * len(sizes)) - 1) * norm * (1 + 1e-9)
+    return combine(*drifts) * norm * (1 + 1e-9)
 
 
 def _one_transform(a: Arithmetic, inputs: int) -> float:
