@@ -10,9 +10,9 @@ from sumformer.experiments.construction_report.page import write_report
 from sumformer.experiments.explain.run import explain
 
 
-@pytest.fixture(scope="module")
-def made() -> sumformer.Construction:
-    return sumformer.construct("mean(exp(y)*sigmoid((x-y)/0.05))", 1e-2, d=1, route="mesh")
+@pytest.fixture(scope="module", params=["mean(exp(y)*sigmoid((x-y)/0.05))", "mean(exp(-7*abs(x-y)))"])
+def made(request) -> sumformer.Construction:
+    return sumformer.construct(request.param, 1e-2, d=1, route="mesh")
 
 
 def test_the_report_draws_the_mesh(made, tmp_path):

@@ -60,21 +60,22 @@ def kernels(construction: Construction) -> str:
 
 
 def _mesh_kernels(constants: Sequence[Mapping[str, Any]]) -> str:
-    head = ("kernel K", "coordinates", "intervals", "width", "δ", "M", "range", "remainder", "dropped")
+    head = ("kernel K", "coordinates", "intervals", "width", "sums", "bounds", "range", "remainder", "dropped")
     note = paragraph(
-        "width: the nodes that a token meets in every coordinate; δ and M: |K| ≤ M when one coordinate of x − y is "
-        "complex, within δ of the differences of the mesh; remainder: proved error of interpolation; dropped: of "
-        "rounded samples and places. Remainder, dropped and M are rounded up.",
+        "width: the nodes that a token meets in every coordinate; sums: over pairs of nodes or by their frequencies; "
+        "bounds: |K| ≤ M when one coordinate of x − y is complex, within δ of the differences of the mesh, or of a "
+        "kernel with corners |∂K/∂x| ≤ L and |∂ log K/∂x| ≤ ℓ; remainder: proved error of interpolation; dropped: of "
+        "rounded samples and places. Remainder, dropped, M, L and ℓ are rounded up.",
         "note",
     )
     rows = [
         [
             code(kernel["expression"]),
-            ", ".join(str(s["coordinate"]) for s in kernel["strips"]),
+            ", ".join(str(s["coordinate"]) for s in (*kernel["strips"], *kernel["slants"])),
             " × ".join(map(str, kernel["intervals"])),
             str(kernel["width"]),
-            _distinct([nearest(s["reach"], 5) for s in kernel["strips"]]),
-            _distinct([rounded_up(s["maximum"]) for s in kernel["strips"]]),
+            kernel["sums"],
+            _distinct([*map(_strip, kernel["strips"]), *map(_slant, kernel["slants"])]),
             f"[{nearest(kernel['range'][0])}, {nearest(kernel['range'][1])}]",
             _bound(kernel["remainder"]),
             _bound(kernel["dropped"]),
@@ -82,6 +83,15 @@ def _mesh_kernels(constants: Sequence[Mapping[str, Any]]) -> str:
         for kernel in constants
     ]
     return table(head, rows, range(2, 9)) + note
+
+
+def _strip(bound: Mapping[str, float]) -> str:
+    return f"δ = {nearest(bound['reach'], 5)}, M = {rounded_up(bound['maximum'])}"
+
+
+def _slant(bound: Mapping[str, float | None]) -> str:
+    names = [("L", bound["slope"]), ("ℓ", bound["log_slope"])]
+    return ", ".join(f"{name} = {rounded_up(value)}" for name, value in names if value is not None)
 
 
 def _kernel(kernel: Mapping[str, Any], d: int) -> list[str]:
