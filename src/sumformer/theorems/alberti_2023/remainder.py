@@ -77,7 +77,8 @@ class Maxima:
 
 def _help(kernel: Node) -> str:
     if any(isinstance(part, Extremum) or (isinstance(part, Unary) and part.fn == "abs") for part in postorder(kernel)):
-        return "abs(t) is within 0.01 of sqrt(t**2 + 0.0001), which can be; max(a, b) is (a + b + abs(a - b))/2"
+        other = "abs(t) of another t is within 0.01 of sqrt(t**2 + 0.0001), which is analytic"
+        return f"route mesh takes functions of x - y with corners, and max(x, y) is y + max(x - y, 0); {other}"
     return "a smaller box, or a kernel that is smoother or wider, would help"
 
 
