@@ -1,7 +1,8 @@
 """Between tokens and the nodes of a product of meshes: masses m_j = Σ_k v_k Π_c ℓ_{j_c}(x_k), values
 Σ_j Π_c ℓ_{j_c}(x) q_j.
 
-A token meets w^k nodes. They are taken stencil place by stencil place, all tokens at once.
+A token meets w^k nodes. They are taken stencil place by stencil place, all tokens at once; where they are many, by
+blocks of the mesh (`mesh_blocks.py`).
 """
 
 from __future__ import annotations
@@ -15,8 +16,10 @@ import torch
 from torch import Tensor
 
 from sumformer.nn.mesh import Mesh
+from sumformer.nn.mesh_blocks import Blocks
 
 RUN = 256
+MANY = 32  # places of a stencil on all axes but the last
 
 
 @dataclass(frozen=True)
@@ -35,6 +38,8 @@ class Places:
 
     def masses(self, values: Tensor) -> Tensor:
         """values (batch, n, S) → (batch, nodes…, S)."""
+        if self._meet_many(values):
+            return Blocks.of(self.meshes, self.intervals, self.weights).masses(values)
         few = values.shape[1] < prod([mesh.intervals for mesh in self.meshes])
         return self._masses_by_token(values) if few and not values.is_cuda else self._masses_by_interval(values)
 
@@ -89,6 +94,8 @@ class Places:
             found = q.flatten(0, len(self.meshes)).index_select(0, index.flatten())
             found = torch.unflatten(found, 0, index.shape) * weights.unsqueeze(-1)
             return torch.unflatten(found.sum(1), 0, (batch, n))
+        if self._meet_many(q):
+            return Blocks.of(self.meshes, self.intervals, self.weights).values(q, n)
         last = self.meshes[-1]
         rows = q.unfold(len(self.meshes), last.width, 1).flatten(0, len(self.meshes)).contiguous()  # (…, S, w)
         nodes = [mesh.nodes for mesh in self.meshes[:-1]]
@@ -100,6 +107,10 @@ class Places:
         if total is None:
             raise AssertionError("a stencil has places")
         return torch.unflatten((total * self.weights[-1].reshape(batch * n, 1, -1)).sum(-1), 0, (batch, n))
+
+    def _meet_many(self, values: Tensor) -> bool:
+        """On a GPU blocks would be added in an order that changes from run to run."""
+        return not values.is_cuda and prod([mesh.width for mesh in self.meshes[:-1]]) >= MANY
 
     def _everywhere(self, nodes: Sequence[int], first: Tensor) -> tuple[Tensor, Tensor | None]:
         """The w^k nodes of every token and its weights there, (batch · n, w^k) each; `first` as in `_index`."""

@@ -16,6 +16,8 @@ from math import ceil, expm1, inf, log1p, prod
 from sumformer.algebra.equidistant import lebesgue, node_polynomial
 from sumformer.algebra.tracked import INFLATE
 from sumformer.nn.frequencies import cut
+from sumformer.nn.mesh_blocks import SIDE
+from sumformer.nn.mesh_transfer import MANY
 
 TOKENS = 100_000  # that a width is chosen for
 
@@ -91,7 +93,7 @@ class Choice:
 
 
 def cost(chosen: Choice, axes: int) -> float:
-    """Of masses and values of TOKENS tokens, of the sums over nodes, which are matrix products, and of the nodes.
+    """Of masses and values of TOKENS tokens, of the sums over nodes, and of the nodes, in units of 64 multiply-adds.
 
     `axes`: of the largest product that K is in.
     """
@@ -99,7 +101,14 @@ def cost(chosen: Choice, axes: int) -> float:
     nodes, kernels = prod(shape), axes / len(shape)
     masses = float(nodes**kernels)
     sums = kernels * masses / nodes * min(by_pairs(shape), by_frequencies(shape))
-    return 2.0 * TOKENS * float(chosen.width**axes) + sums + 64 * masses
+    return TOKENS * _of_a_token(chosen, axes) + sums + 64 * masses
+
+
+def _of_a_token(chosen: Choice, axes: int) -> float:
+    """Stencil place by stencil place, or by blocks (`nn/mesh_blocks.py`)."""
+    if chosen.width ** (axes - 1) < MANY:
+        return 20.0 * float(chosen.width**axes)
+    return 0.35 * float((SIDE + chosen.width - 1) ** (axes - 1)) * chosen.shape[-1]
 
 
 def by_pairs(shape: Sequence[int]) -> float:
@@ -110,4 +119,4 @@ def by_pairs(shape: Sequence[int]) -> float:
 def by_frequencies(shape: Sequence[int]) -> float:
     """What two spectra and the way back from their product cost."""
     lengths = [2 * b - 1 for nodes in shape for b in cut(nodes)]
-    return prod(lengths) * (8 * sum(lengths) / 64 + 64)
+    return prod(lengths) * (3 * sum(lengths) / 64 + 20)

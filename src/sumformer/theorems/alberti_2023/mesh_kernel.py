@@ -146,9 +146,10 @@ class MeshStudy:
         choices = [*self.strips.choices(tolerance), *self.slants.choices(tolerance, relative)]
         if not choices:
             self._refuse_rough()
-        chosen = min(choices, key=lambda c: cost(c, axes))
-        if prod(chosen.shape) > MAX_NODES:
-            self._refuse_size(chosen, MAX_NODES, "")
+        within = [c for c in choices if prod(c.shape) <= MAX_NODES]
+        if not within:
+            self._refuse_size(min(choices, key=lambda c: prod(c.shape)), MAX_NODES, "")
+        chosen = min(within, key=lambda c: cost(c, axes))
         chosen = self.strips.narrowed(chosen) if chosen.strips else chosen
         u, box = arithmetic.u, self.study.box
         places = tuple(
