@@ -36,7 +36,7 @@ from sumformer.theorems.alberti_2023.mesh_slants import Slants
 from sumformer.theorems.alberti_2023.mesh_strips import Strips
 from sumformer.theorems.alberti_2023.roundings import argument_errors
 
-MAX_NODES = 2**21  # of one kernel
+MAX_NODES = 2**21  # of one kernel, and of a product
 MAX_PAIRED = 131_072  # that all meet each other
 AT_A_TIME = 2**20  # samples that are enclosed
 LOST = 0.1  # of the tolerance, that a sum by frequencies may lose by rounding
@@ -146,9 +146,9 @@ class MeshStudy:
         choices = [*self.strips.choices(tolerance), *self.slants.choices(tolerance, relative)]
         if not choices:
             self._refuse_rough()
-        within = [c for c in choices if prod(c.shape) <= MAX_NODES]
+        within = [c for c in choices if prod(c.shape) ** (axes / len(c.shape)) <= MAX_NODES]
         if not within:
-            self._refuse_size(min(choices, key=lambda c: prod(c.shape)), MAX_NODES, "")
+            self._refuse_size(min(choices, key=lambda c: prod(c.shape)), MAX_NODES, "", axes)
         chosen = min(within, key=lambda c: cost(c, axes))
         chosen = self.strips.narrowed(chosen) if chosen.strips else chosen
         u, box = arithmetic.u, self.study.box
@@ -159,7 +159,8 @@ class MeshStudy:
         plan = MeshKernelPlan(self.study, coordinates, chosen, self._samples(chosen), places, fewer)
         if fewer and not plan.sum_error(u) * plan.mass <= LOST * tolerance:
             if plan.nodes > MAX_PAIRED:
-                self._refuse_size(chosen, MAX_PAIRED, ", as a sum over nodes by frequencies would round too much")
+                why = ", as a sum over nodes by frequencies would round too much"
+                self._refuse_size(chosen, MAX_PAIRED, why, len(chosen.shape))
             return replace(plan, by_frequencies=False)
         return plan
 
@@ -199,12 +200,13 @@ class MeshStudy:
             )
         return value.broadcast_to((piece.stop - piece.start, *sizes[1:], 1))[..., 0]
 
-    def _refuse_size(self, chosen: Choice, most: int, why: str) -> NoReturn:
-        nodes = prod(chosen.shape)
+    def _refuse_size(self, chosen: Choice, most: int, why: str, axes: int) -> NoReturn:
+        kernels = axes / len(chosen.shape)
+        nodes, alike = round(prod(chosen.shape) ** kernels), " with others like it" if kernels > 1 else ""
         raise DegreeBudgetError(
             "route mesh: the mesh this needs is beyond the budget",
-            [f"{to_source(self.study.kernel)} would need {nodes:,} nodes; at most {most:,} are taken{why}"],
-            (nodes / most) ** (max(chosen.width / 2, 1) / len(chosen.shape)),
+            [f"{to_source(self.study.kernel)}{alike} would need {nodes:,} nodes; at most {most:,} are taken{why}"],
+            (nodes / most) ** (max(chosen.width / 2, 1) / axes),
         )
 
     def _refuse_rough(self) -> NoReturn:

@@ -12,11 +12,10 @@ from sumformer.theorems.alberti_2023.arithmetic import Arithmetic
 from sumformer.theorems.alberti_2023.components import coordinates
 from sumformer.theorems.alberti_2023.decomposition import Decomposition
 from sumformer.theorems.alberti_2023.interpolation import KernelStudy
-from sumformer.theorems.alberti_2023.mesh_kernel import MeshKernelPlan, MeshStudy, of_differences
+from sumformer.theorems.alberti_2023.mesh_kernel import MAX_NODES, MeshKernelPlan, MeshStudy, of_differences
 from sumformer.theorems.alberti_2023.mesh_roundings import MeshRoundings
 from sumformer.theorems.alberti_2023.plan import terms_of
 
-MAX_MASSES = 2**21  # nodes of a product of kernels
 SHARE = 0.9  # of a kernel's allowance that its remainder may take
 
 
@@ -83,10 +82,10 @@ class MeshPlanner:
         products = {t.kernels: MeshProductPlan(t.kernels) for t in terms_of(decomposition)}
         plan = MeshPlan(decomposition, kernels, products)
         for chosen in products:
-            if plan.nodes(chosen) > MAX_MASSES:
+            if plan.nodes(chosen) > MAX_NODES:
                 raise RefusedError(
                     "route mesh: the mesh this needs is beyond the budget",
-                    [f"{plan.nodes(chosen):,} nodes; at most {MAX_MASSES:,} are taken: a larger ε needs fewer"],
+                    [f"{plan.nodes(chosen):,} nodes; at most {MAX_NODES:,} are taken: a larger ε needs fewer"],
                 )
         return plan
 
