@@ -10,7 +10,7 @@ import torch
 
 from sumformer.algebra.waves import waves
 from sumformer.nn import frequencies
-from sumformer.nn.convolution import convolve
+from sumformer.nn.convolution import convolve, pair_sums
 from sumformer.nn.frequencies import cut, lengths
 
 
@@ -65,6 +65,26 @@ def test_many_series_go_some_at_a_time(monkeypatch):
 def test_gradients(known):
     samples, masses = (v.requires_grad_() for v in numbers((3, 4)))
     assert torch.autograd.gradcheck(lambda s, m: convolve(s, m, known), (samples, masses))
+
+
+@over_ways
+def test_second_derivatives(known):
+    """Beside those of the bare sums, which keep what they are made of."""
+    found = []
+    for f in (lambda s, m: convolve(s, m, known), pair_sums):
+        samples, masses = (v.requires_grad_() for v in numbers((3, 4)))
+        out = f(samples, masses).square().sum()
+        first = torch.autograd.grad(out, (samples, masses), create_graph=True)
+        found.append(torch.autograd.grad(sum(g.square().sum() for g in first), (samples, masses)))
+    for mine, wanted in zip(*found, strict=True):
+        torch.testing.assert_close(mine, wanted)
+
+
+@over_ways
+def test_transforms_of_functions_see_the_sums(known):
+    samples, masses = numbers((5,), series=6)
+    found = torch.func.vmap(lambda m: convolve(samples, m[:, None], known)[:, 0], 1, 1)(masses)
+    torch.testing.assert_close(found, convolve(samples, masses, known))
 
 
 def test_both_ways_agree_to_their_roundings():

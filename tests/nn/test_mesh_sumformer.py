@@ -113,6 +113,18 @@ def test_queries_and_weights():
     torch.testing.assert_close(found[0], by_definition(net, X[0], repeated), atol=1e-13, rtol=1e-12)
 
 
+def test_one_sequence_of_queries_asks_several_summaries():
+    net, X, Z = network(), tokens(1, 4), tokens(3, 6, seed=5)
+    found = net.apply(X, net.summarise(Z))
+    for b in range(3):
+        torch.testing.assert_close(found[b : b + 1], net.apply(X, net.summarise(Z[b : b + 1])))
+
+
+@pytest.mark.parametrize("sums", ["pairs", "frequencies"])
+def test_no_sequences(sums):
+    assert network(sums=sums)(tokens(2, 5)[:0]).shape == (0, 5, 1)
+
+
 def test_groups_tokens_and_intervals_agree():
     """71 tokens in groups of 16, and so many that intervals are added first: one sum."""
     net, X = network(), tokens(1, 371)

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from sumformer.kernels.calling import transformed
 from sumformer.nn.frequencies import Waves, convolve_by_frequencies
 
 PIECE = 256  # nodes of a line whose differences are one matrix
@@ -16,7 +17,7 @@ PIECE = 256  # nodes of a line whose differences are one matrix
 
 def convolve(samples: Tensor, masses: Tensor, waves: Waves | None = None) -> Tensor:
     """q_i = Σ_j K(i − j) m_j: samples (2G_1 − 1, …, 2G_k − 1), masses (G_1, …, G_k, R); by frequencies with `waves`."""
-    if torch.compiler.is_compiling():
+    if torch.compiler.is_compiling() or transformed():
         return _sums(samples, masses, waves)
     out: Tensor = _Convolution.apply(samples, masses, waves)  # type: ignore[no-untyped-call]
     return out
@@ -36,9 +37,10 @@ class _Convolution(torch.autograd.Function):
         samples, masses = ctx.saved_tensors
         to_samples = to_masses = None
         if ctx.needs_input_grad[0]:
+            again = torch.is_grad_enabled()  # to be differentiated once more
             with torch.enable_grad():
-                leaf = samples.detach().requires_grad_()
-                (to_samples,) = torch.autograd.grad(_sums(leaf, masses.detach(), ctx.waves), leaf, gradient)
+                out = _sums(samples, masses if again else masses.detach(), ctx.waves)
+                (to_samples,) = torch.autograd.grad(out, samples, gradient, create_graph=again)
         if ctx.needs_input_grad[1]:
             to_masses = convolve(samples.flip(list(range(samples.dim()))), gradient, ctx.waves)
         return to_samples, to_masses, None
@@ -66,8 +68,9 @@ def _sums_of_a_line(samples: Tensor, masses: Tensor) -> Tensor:
     missing = planes * piece - size
     longer = torch.nn.functional.pad(samples, (missing, missing))
     blocks = (_differences(longer[i * piece : (i + 2) * piece - 1], (piece,)) for i in range(2 * planes - 1))
-    right = torch.cat([masses, masses.new_zeros(missing, masses.shape[1])]).reshape(planes, piece, -1).flip(1)
-    return _sums_of_blocks(blocks, right).reshape(planes * piece, -1)[:size]
+    right = torch.cat([masses, masses.new_zeros(missing, masses.shape[1])])
+    right = torch.unflatten(right, 0, (planes, piece)).flip(1)
+    return _sums_of_blocks(blocks, right).flatten(0, 1)[:size]
 
 
 def _sums_of_blocks(blocks: Iterable[Tensor], right: Tensor) -> Tensor:

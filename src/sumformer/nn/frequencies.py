@@ -50,8 +50,8 @@ def convolve_by_frequencies(samples: Tensor, masses: Tensor, waves: Waves) -> Te
     columns = _padded(masses.movedim(-1, 0), sizes)
     some = max(1, COLUMNS // prod([2 * b for b in flat]))
     pieces = [columns] if torch.compiler.is_compiling() else torch.split(columns, some)
-    out = torch.cat([_filtered(kernel, piece.reshape(-1, *flat), waves, flat) for piece in pieces])
-    out = out.reshape(-1, *[prod(parts) for parts in sizes])
+    out = torch.cat([_filtered(kernel, piece.reshape(piece.shape[0], *flat), waves, flat) for piece in pieces])
+    out = out.reshape(out.shape[0], *[prod(parts) for parts in sizes])
     for axis, nodes in enumerate(shape, 1):
         out = out.narrow(axis, 0, nodes)
     return out.movedim(0, -1)

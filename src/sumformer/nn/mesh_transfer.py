@@ -106,11 +106,12 @@ class Places:
             total = found if total is None else total + found
         if total is None:
             raise AssertionError("a stencil has places")
-        return torch.unflatten((total * self.weights[-1].reshape(batch * n, 1, -1)).sum(-1), 0, (batch, n))
+        return torch.unflatten((total * self.weights[-1].flatten(0, 1).unsqueeze(1)).sum(-1), 0, (batch, n))
 
     def _meet_many(self, values: Tensor) -> bool:
         """On a GPU blocks would be added in an order that changes from run to run."""
-        return not values.is_cuda and prod([mesh.width for mesh in self.meshes[:-1]]) >= MANY
+        many = prod([mesh.width for mesh in self.meshes[:-1]]) >= MANY
+        return many and not values.is_cuda and self.intervals[0].numel() > 0
 
     def _everywhere(self, nodes: Sequence[int], first: Tensor) -> tuple[Tensor, Tensor | None]:
         """The w^k nodes of every token and its weights there, (batch · n, w^k) each; `first` as in `_index`."""

@@ -39,7 +39,8 @@ class SummarisingModule(PretrainedModule, ABC):
             raise ShapeError(where, f"a summary of latent dimension {self.summary_width}", state.total.shape)
         if state.total.shape[0] != x.shape[0] and 1 not in (state.total.shape[0], x.shape[0]):
             raise ShapeError(where, f"a summary of {x.shape[0]} sequences, or of one", state.total.shape)
-        return self.psi_of(x, state)
+        alone = x.shape[0] == 1
+        return self.psi_of(x.expand(state.total.shape[0], *x.shape[1:]) if alone else x, state)
 
     @property
     def token_width(self) -> int | None:

@@ -121,6 +121,26 @@ def test_a_strip_with_a_pole_is_refused():
     assert strip_maximum(kernel, box, 0, (2.5,), 0.19) is not None
 
 
+@pytest.mark.parametrize(
+    ("source", "options"),
+    [
+        ("mean(cos(30*(x-y)))", {"box": "1923.53:1924.43"}),  # the centre is no float64, and nearly one
+        ("mean(exp(-(((x-y)/1e-170)*20)**2))", {"box": "0:1e-170"}),
+        ("mean(y/(1+(i-j)**2))", {"n": 60, "positions": True}),
+    ],
+)
+def test_far_small_and_placed_tokens_verify(source, options, tmp_path):
+    c = sumformer.construct(source, 1e-3, d=1, route="mesh", **options)
+    c.save(tmp_path)
+    found = sumformer.verify(tmp_path)
+    assert found.verified, found.proof.failures
+
+
+def test_tiny_tolerances_are_refused_by_type():
+    with pytest.raises(RefusedError):
+        sumformer.construct("1e-300*mean(exp(-300*(x-y)**2))", 1e-303, route="mesh")
+
+
 BY_FREQUENCIES = ("mean(max(0, 1-norm(x-y)/0.3)*y[0])", 2, 2e-2)
 
 

@@ -31,13 +31,13 @@ def field_failures(c: Certificate, f: Target, net: Network) -> list[str]:
     out = []
     if c.route not in ROUTES or (c.route == "exact" and net.kernels):
         out.append(f"route: {c.route!r} is not known, or not that of a network with kernels")
-    positions = {"positions", "written"} if "positions" in c.constants else set()
-    return out + network_failures(c, f, net, net.latent_dimension) + key_failures(c.constants, {"kernels"}, positions)
+    return out + network_failures(c, f, net, net.latent_dimension)
 
 
 def network_failures(c: Certificate, f: Target, net: Network, latent_dimension: int) -> list[str]:
     """The same, of what every network of sums has; d' is as its features are counted."""
-    out = []
+    positions = {"positions", "written"} if "positions" in c.constants else set()
+    out = key_failures(c.constants, {"kernels"}, positions)
     if (c.architecture, c.norm) != ("sumformer", "sup"):
         out.append(f"architecture, norm: {c.architecture!r} in {c.norm!r} is not what this network is")
     if net.expression != f.countless:

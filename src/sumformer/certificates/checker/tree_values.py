@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from fractions import Fraction
 from typing import Protocol, TypeVar
 
@@ -48,10 +48,13 @@ class Operations(Protocol[V]):
 Leaf = Callable[[Node], list[V] | None]
 
 
-def components(node: Node, ops: Operations[V], leaf: Leaf[V]) -> list[V]:
-    """The coordinates of `node`. `leaf` gives those of tokens and reductions, and of any sub-tree it knows better."""
+def components(node: Node, ops: Operations[V], leaf: Leaf[V], leaves: Container[Node] = ()) -> list[V]:
+    """The coordinates of `node`. `leaf` gives those of tokens and reductions, and of any sub-tree it knows better.
+
+    What stands below one of `leaves` is not looked at.
+    """
     values: dict[Node, list[V]] = {}
-    for part in postorder(node, into_reductions=False):
+    for part in postorder(node, into_reductions=False, leaves=leaves):
         known = leaf(part)
         values[part] = known if known is not None else applied(part, ops, [values[child] for child in part.children])
     return values[node]

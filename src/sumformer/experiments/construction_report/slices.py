@@ -83,7 +83,7 @@ def run(construction: Construction) -> Slices:
     """Evaluate f and N along every slice."""
     f, certificate = construction.target, construction.certificate
     n = _tokens(f.tokens)
-    work = n * n if _leaves_out_own(f) else n
+    work = (n * n if _leaves_out_own(f) else n) + certificate.latent_dimension // 4
     d = f.input_box.d
     free = min(d, 2)
     fewest, most = POINTS[free]
@@ -91,7 +91,9 @@ def run(construction: Construction) -> Slices:
     head = (n, d, f.width)
     tail = (certificate.total, certificate.epsilon)
     if points < fewest:
-        return Slices(*head, (), *tail, reason=f"n = {n} tokens for every point of a picture are too many to draw here")
+        features = certificate.latent_dimension
+        many = f"n = {n} tokens" if n > features else f"d' = {features} features"
+        return Slices(*head, (), *tail, reason=f"{many} for every point of a picture are too many to draw here")
     low, high = corners(f.input_box, construction.network.outside)
     slices = []
     for context, others in _contexts(n - 1, low, high):
@@ -153,7 +155,7 @@ def _evaluate(construction: Construction, own: Tensor, others: Tensor) -> tuple[
     whole = not sums or _leaves_out_own(f)
     n = len(others) + 1
     exact, approximate = [], []
-    for x in torch.split(own, max(1, min(128, 2**17 // n))):
+    for x in torch.split(own, max(1, min(128, 2**17 // n, 2**24 // max(1, construction.certificate.latent_dimension)))):
         query = x[:, None]
         X = torch.cat([query, others.expand(len(x), -1, -1)], dim=1)
         wide = X.double()

@@ -19,6 +19,7 @@ from sumformer.nn.frequencies import cut
 from sumformer.nn.mesh_blocks import SIDE
 from sumformer.nn.mesh_transfer import MANY
 
+MOST_INTERVALS = 2**40  # more than any budget
 TOKENS = 100_000  # that a width is chosen for
 
 
@@ -45,7 +46,7 @@ class Strip:
     def intervals(self, width: int, allowed: float) -> int:
         """The fewest for which E_c ≤ allowed."""
         ratio = self.maximum * float(node_polynomial(width)) / allowed
-        return ceil(2 / self.reach * float(ratio ** (1 / width)) * INFLATE)
+        return ceil(min(2 / self.reach * float(ratio ** (1 / width)) * INFLATE, MOST_INTERVALS))
 
 
 @dataclass(frozen=True)

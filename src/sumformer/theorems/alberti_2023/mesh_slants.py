@@ -12,10 +12,8 @@ from sumformer.targets import Node
 from sumformer.targets.normalised_slopes import log_of
 from sumformer.theorems.alberti_2023.ellipse import as_difference
 from sumformer.theorems.alberti_2023.interpolation import KernelStudy
-from sumformer.theorems.alberti_2023.mesh_choice import Choice, Slant
+from sumformer.theorems.alberti_2023.mesh_choice import MOST_INTERVALS, Choice, Slant
 from sumformer.theorems.alberti_2023.steepness import steepness
-
-MOST_INTERVALS = 2**40
 
 
 @dataclass
@@ -29,8 +27,9 @@ class Slants:
         known = self._slants
         by_slope = [32 / 27 * len(known) * s.slope / tolerance for s in known]
         by_log_slope = [32 / 27 * len(known) * s.log_slope * (1 / relative + 2 * len(known)) for s in known]
-        wanted = [w for w in (by_slope, by_log_slope) if w and max(w) < MOST_INTERVALS]
-        return [Choice(2, tuple(max(1, ceil(m * INFLATE)) for m in w), slants=known) for w in wanted]
+        wanted = [w for w in (by_slope, by_log_slope) if w and max(w) < inf]
+        most = float(MOST_INTERVALS)
+        return [Choice(2, tuple(max(1, ceil(min(m * INFLATE, most))) for m in w), slants=known) for w in wanted]
 
     @cached_property
     def _slants(self) -> tuple[Slant, ...]:

@@ -1,7 +1,7 @@
 """δ_t: every relative rounding on the way from the tokens to V_t(x), weighed by the coefficients it passes through.
 
-T_k at a rounded, clamped argument t̂ = fl(fl(z − c)/r): |t̂ − t| ≤ u(4.1 + 2.1|c|/r [c not a float]) + 4 tiny/r (tokens
-and differences that underflow), and |T_k'| ≤ k². Nothing is claimed where c, r or 1/r is not a normal number.
+T_k at a rounded, clamped argument t̂ = fl(fl(z − ĉ)/r), ĉ the stored centre: |t̂ − t| ≤ 4.1u + 1.01|ĉ − c|/r + 4 tiny/r
+(tokens and differences that underflow), and |T_k'| ≤ k². Nothing is claimed where c, r or 1/r is not a normal number.
 The recurrence T_{k+1} = 2t T_k − T_{k−1} adds ≤ 3.3u per step, carried on by U_m, |U_m| ≤ m + 1. Together
   τ_k ≤ k²·|t̂ − t| + 1.65u·k(k−1).
 The rest are counts of roundings in a row: the tree's levels, the division by the count, p ⊛ Σ, both contractions.
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sumformer.algebra.rounding import FloatArray
-from sumformer.algebra.tracked import INFLATE, is_representable
+from sumformer.algebra.tracked import INFLATE
 from sumformer.nn.token_sum import levels
 from sumformer.targets.domain import Box
 from sumformer.theorems.alberti_2023.arithmetic import Arithmetic
@@ -104,9 +104,15 @@ def argument_errors(box: Box, arithmetic: Arithmetic, u: float) -> list[float]:
         if not all(_storable(q, arithmetic) for q in (radius, 1 / radius, centre or radius)):
             out.append(inf)
             continue
-        shift = 0.0 if is_representable(centre, u) else 2.1 * float(abs(centre) / radius)
-        out.append(u * (4.1 + shift) + 4 * arithmetic.tiny / float(radius))
+        shift = 1.01 * float(abs(_stored(centre, arithmetic) - centre) / radius) if u else 0.0
+        out.append(4.1 * u + shift + 4 * arithmetic.tiny / float(radius))
     return out
+
+
+def _stored(value: Fraction, arithmetic: Arithmetic) -> Fraction:
+    """As a number of the arithmetic, by way of float64."""
+    nearest = float(value)
+    return Fraction(float(np.float32(nearest)) if arithmetic.dtype == "float32" else nearest)
 
 
 def _storable(value: Fraction, arithmetic: Arithmetic) -> bool:

@@ -15,7 +15,6 @@ from sumformer.certificates.checker.interval import Floats
 from sumformer.certificates.checker.json_values import has_keys, items, number, pair, same
 from sumformer.certificates.checker.mesh.kernel_error import MeshConstants, MeshError, linear_remainder, remainder
 from sumformer.certificates.checker.mesh.network import MeshNetwork
-from sumformer.certificates.checker.verdict import key_failures
 from sumformer.errors import FileFormatError, SumformerError
 from sumformer.targets.parser import parse
 from sumformer.targets.target import Target
@@ -30,7 +29,7 @@ _ULPS = 2.0**-42  # of the largest |K|: what two ways to evaluate and enclose it
 def field_failures(c: Certificate, f: Target, net: MeshNetwork) -> list[str]:
     """Where certificate, target and configuration disagree."""
     out = [] if c.route == "mesh" else [f"route: {c.route!r} is not that of a network on meshes"]
-    return out + network_failures(c, f, net.sums, net.latent_dimension) + key_failures(c.constants, {"kernels"})
+    return out + network_failures(c, f, net.sums, net.latent_dimension)
 
 
 def weight_failures(tensors: dict[str, NDArray[Any]], net: MeshNetwork) -> list[str]:

@@ -129,14 +129,14 @@ class DifferenceKernel:
         return frozenset(c for forms in self.replaced.values() for form in forms for _, c in form.slopes)
 
     def value(self, ops: Operations[V], z: Mapping[int, V]) -> V:
-        """k at z_c = x_c − y_c; what stands below a difference is evaluated too, at 0, and not used."""
+        """k at z_c = x_c − y_c."""
 
         def leaf(part: Node) -> list[V] | None:
             if part in self.replaced:
                 return [self._form(form, ops, z) for form in self.replaced[part]]
             return [ops.const(Fraction(0))] * self.d if isinstance(part, Token) else None
 
-        return components(self.expression, ops, leaf)[0]
+        return components(self.expression, ops, leaf, self.replaced)[0]
 
     def _form(self, form: Affine, ops: Operations[V], z: Mapping[int, V]) -> V:
         parts = [_times(ops, a, z[c]) for (name, c), a in form.slopes.items() if name == "x"]

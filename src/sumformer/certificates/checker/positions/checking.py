@@ -34,6 +34,7 @@ from sumformer.certificates.checker.verification import Verification
 
 WRAPPED = {
     "ExpressionSumformer": "checking",
+    "MeshSumformer": "mesh.checking",
     "GridSumformer": "grid.checking",
     "SymmetricSumformer": "symmetric.checking",
     "CompiledTransformer": "compiled.checking",
