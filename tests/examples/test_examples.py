@@ -12,6 +12,7 @@ EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 # an error over the certified one.
 REACHED = {
     "n_body": lambda error: error < 0.8,
+    "gravity": lambda share: share <= 1.0,
     "soft_rank": lambda ratio: ratio < 0.5,
     "gaussian_mixture": lambda share: share > 0.8,
     "digits": lambda share: share > 0.5,
