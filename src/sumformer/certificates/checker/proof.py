@@ -19,6 +19,7 @@ from sumformer.certificates.checker.interval import Floats, Interval, IntervalOp
 from sumformer.certificates.checker.network import Network
 from sumformer.certificates.checker.tracked import Tracked, TrackedOperations
 from sumformer.certificates.checker.tree_values import components
+from sumformer.certificates.checker.upward import times
 from sumformer.certificates.checker.verification import Unproved
 from sumformer.targets.domain import Tokens
 from sumformer.targets.node import Node
@@ -104,7 +105,7 @@ class Pass:
         """Π_g |K_g|, the largest on every cell."""
         size: Floats = np.ones(())
         for g in self.setting.net.products[product].kernels:
-            size = size * self.setting.kernels[g].magnitude
+            size = times(size, self.setting.kernels[g].magnitude)
         return size
 
     def kernel_share(self, g: int) -> float:
@@ -117,7 +118,7 @@ class Pass:
         for g in self.setting.net.products[product].kernels:
             magnitude = self.setting.kernels[g].magnitude
             e = np.minimum(self.kernel_errors[g], _share(self.kernel_share(g), magnitude))
-            size, error = size * magnitude, error * (magnitude + e) + size * e
+            size, error = times(size, magnitude), times(error, magnitude + e) + times(size, e)
         return error + self.left_out[product]
 
 

@@ -27,6 +27,7 @@ from sumformer.certificates.checker.proof import Pass
 from sumformer.certificates.checker.reduction_error import refuse_overflow
 from sumformer.certificates.checker.tracked import Tracked
 from sumformer.certificates.checker.tree_values import Leaf, components
+from sumformer.certificates.checker.upward import over
 from sumformer.certificates.checker.verification import Unproved
 from sumformer.targets.node import Node
 
@@ -115,19 +116,19 @@ def _with_errors(p: Pass, q: Shared, s: _Sizes, g: Interval, error: Floats) -> T
         alone = p.rounding.series(term, 1.0, relative, own=True) if B else 0.0
         # `series` adds its underflow for |b| = 1; scaled by 1 + 1/b_min it covers the true b
         lost = p.rounding.underflow(below.product, norm, s.b_most, width_of(term.polynomial)) * (1 + 1 / s.b_least)
-        return ((1 + B) * all_of_them + B * alone + lost) / s.kernel
+        return over((1 + B) * all_of_them + B * alone + lost, s.kernel)
 
     # products a_t V_t and their sums may underflow: relative to |a c| Σ b K̃ as it is, whatever a_t is
-    tiny = (8 + 2 * len(q.numerator)) * a.tiny / a_least / c / s.b_least / s.kernel
+    tiny = over((8 + 2 * len(q.numerator)) * a.tiny, a_least, c, s.b_least, s.kernel)
     counting = 4 * a.count_roundings(tokens.maximum)
     gamma, steps = a.gamma(4 + counting), a.gamma(len(q.numerator) + 4 + counting)
-    own_error = s.under.error / a_least
-    below_sums = sums(below) / c
+    own_error = over(s.under.error, a_least)
+    below_sums = over(sums(below), c)
     kappa = own_error + (1 + own_error) * (below_sums + gamma * (1 + 2 * B_K + below_sums)) + tiny
-    above: Floats = np.asarray(tiny)
+    above = tiny
     for term, own, ratio in zip(q.numerator, s.own, s.ratios, strict=True):
         size = p.setting.cells.polynomial(term.polynomial).magnitude.max() * s.mass
-        weight, drift = ratio.magnitude, own.error / a_least / c
+        weight, drift = ratio.magnitude, over(own.error, a_least, c)
         part = sums(term)  # weight = |a_t/(a c)|
         above = above + drift * size + (weight + drift) * (part + steps * (size * (1 + 2 * B_K) + part))
     if not bool((kappa < 0.5).all()):

@@ -18,6 +18,7 @@ from sumformer.certificates.checker.own_token import at_own, mean_with_own, sum_
 from sumformer.certificates.checker.proof import Pass
 from sumformer.certificates.checker.tracked import Tracked
 from sumformer.certificates.checker.tree_values import Leaf, components
+from sumformer.certificates.checker.upward import times
 from sumformer.certificates.checker.verification import Unproved
 from sumformer.targets.domain import Tokens
 from sumformer.targets.node import Node
@@ -36,7 +37,7 @@ class TermParts:
     def moved(self, share: float, own_share: float) -> Floats:
         """sup |â_t V̂_t|, and with …_others what is taken from it."""
         rounding = share * self.rounding + own_share * self.own_rounding
-        return (self.own.value.magnitude + self.own.error) * ((share + own_share) * self.size + rounding)
+        return times(self.own.value.magnitude + self.own.error, (share + own_share) * self.size + rounding)
 
 
 def refuse_overflow(p: Pass, kind: str, terms: tuple[Term, ...], leaf: Leaf[Tracked]) -> None:
@@ -98,7 +99,7 @@ def _parts(p: Pass, term: Term, leaf: Leaf[Tracked]) -> TermParts:
     own = Tracked(cells.full(own.value), cells.spread(own.error))
     polynomial = cells.polynomial(term.polynomial)
     kernel = p.kernel_size(term.product) + p.kernel_error(term.product)
-    size = cells.max_over_y(channel.value.magnitude * polynomial.magnitude * kernel)
+    size = cells.max_over_y(times(channel.value.magnitude, polynomial.magnitude, kernel))
     b, e = float(channel.value.magnitude.max()), float(channel.error.max())
     if p.rounding.overflows(term.product, norm_of(term.polynomial), b + e):
         p.notes.append("rounding: the sums over tokens may overflow")
@@ -116,7 +117,7 @@ def approximation(p: Pass, terms: tuple[Term, ...], parts: list[TermParts]) -> F
         groups[key] = exact.add(groups[key], value) if key in groups else value
     out: Floats = cells.spread(np.zeros(()))
     for (channel, product), value in groups.items():
-        error = p.channels[channel].value.magnitude * value.magnitude * p.kernel_error(product)
+        error = times(p.channels[channel].value.magnitude, value.magnitude, p.kernel_error(product))
         out = out + cells.max_over_y(error)
     return out
 
@@ -135,7 +136,7 @@ def _finish(p: Pass, kind: str, value: Interval, terms: tuple[Term, ...], parts:
     moved: Floats = np.zeros(())  # the size of what is multiplied and added
     for part in parts:
         rounding = share * part.rounding + own_share * part.own_rounding
-        error = error + part.own.value.magnitude * rounding + part.own.error * (part.size + rounding)
+        error = error + times(part.own.value.magnitude, rounding) + times(part.own.error, part.size + rounding)
         moved = moved + part.moved(share, own_share)
     error = error + (a.gamma(len(parts) + 2 + counting) * moved + (2 * len(parts) + 4) * a.tiny if a.u else 0.0)
     error = np.where(np.isnan(error) | _too_large(p, kind, moved), np.inf, error)

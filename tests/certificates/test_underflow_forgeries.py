@@ -1,0 +1,69 @@
+"""Bounds that once underflowed to 0 between a small factor and a large one (claimed 2e-9 and 2e-11)."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from mesh_folders import OF_A_SUMFORMER, MeshKernelSpec, Spec, term, write
+
+from sumformer import target
+from sumformer.certificates.certificate import TORCH_FUNCTIONS
+from sumformer.certificates.checker import check
+from sumformer.certificates.checker.upward import over, times
+from sumformer.nn import MeshSumformer
+
+GAUSSIAN, SHARP = "exp(-(x[0] - y[0])**2)", "1e250*exp(-4*(x[0] - y[0])**2)"
+
+
+def remainder_lost() -> tuple[Spec, str]:
+    """b · a, 1e-165 · 1e-165, before the error of K, 1e247."""
+    kernel = MeshKernelSpec(SHARP, lambda z: 1e250 * np.exp(-4 * z**2), [0], [2], 4, [0.5])
+    spec = Spec(
+        f"1e85*mean((1e-165*x[0])*({SHARP})*(1e-165*y[0]))",
+        [kernel],
+        [[0]],
+        [[[term(own="1e-165*x[0]")]]],
+        channels=["1e-165*y[0]"],
+        n="2",
+    )
+    return spec, "1e5*mean(x*exp(-4*norm2(x-y))*y)"
+
+
+def underflow_lost() -> tuple[Spec, str]:
+    """2⁻¹⁰²²/1e20 before it is divided by b ≥ 1e-250: N is 0."""
+    b = "1e-250*exp(y[0])"
+    kernel = MeshKernelSpec(GAUSSIAN, lambda z: np.exp(-(z**2)), [0], [60], 10, [0.5])
+    above = term(own="1e-80*(x[0] + 1)", polynomial=[[[0], "1/2"], [[1], "1/2"]])
+    spec = Spec(
+        f"1e100*(sum((1e-80*(x[0] + 1))*({GAUSSIAN})*({b})*y[0])/sum(1e20*({GAUSSIAN})*({b})))",
+        [kernel],
+        [[0]],
+        [[[above]], [[term(own="1e20")]]],
+        channels=[b],
+        n="2",
+        assumptions=(*OF_A_SUMFORMER, TORCH_FUNCTIONS),
+    )
+    return spec, f"sum((x[0]+1)*({GAUSSIAN})*exp(y[0])*y[0])/sum(({GAUSSIAN})*exp(y[0]))"
+
+
+@pytest.mark.parametrize("forged", [remainder_lost, underflow_lost])
+def test_errors_that_underflow_are_in_the_bound(forged, tmp_path):
+    spec, same = forged()
+    folder = write(tmp_path, spec)
+    tokens = torch.rand(50, 2, 1, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    out = MeshSumformer.from_pretrained(folder).requires_grad_(False)(tokens)
+    error = float((out - target(same, n=2, d=1)(tokens)).abs().max())
+    assert error > 1
+    assert not check(folder).bound < error
+
+
+def test_products_and_quotients_are_no_smaller_than_exact_ones():
+    assert times(1e-200, 1e-200, 1e300) >= 1e-100
+    assert times(0.0, 1e300) == 0
+    assert over(1e-300, 1e20, 1e-250) >= 1e-70
+    assert over(0.0, 1e20) == 0
+    assert np.isnan(times(0.0, np.inf))
+    a, b = np.float64(0.1), np.float64(0.3)
+    assert times(a, b) > a * b
+    assert over(a, b) > a / b
