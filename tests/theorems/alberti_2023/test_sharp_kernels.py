@@ -14,7 +14,8 @@ from sumformer.errors import RefusedError
 from sumformer.targets import parse, to_source
 from sumformer.targets.domain import Box
 from sumformer.theorems.alberti_2023.components import component
-from sumformer.theorems.alberti_2023.ellipse import as_difference, ellipse_maximum
+from sumformer.theorems.alberti_2023.differences import as_difference
+from sumformer.theorems.alberti_2023.ellipse import ellipse_maximum
 from sumformer.theorems.alberti_2023.interpolation import Studies
 from sumformer.theorems.alberti_2023.plan import _least_truncation
 from sumformer.theorems.construction import construct
@@ -32,7 +33,13 @@ def kernel(source, d):
         ("exp(-4*(x - y)**2)", 1, "exp(-4*x[0]**2)"),
         ("sigmoid((y - x)/0.1)", 1, "sigmoid(-x[0]/0.1)"),
         ("1/(norm2(x - y) + 0.1)", 2, "1/(x[0]**2 + x[1]**2 + 0.1)"),
+        ("abs(1.5 + x - y)", 1, "abs(x[0] + 1.5)"),
+        ("exp(2*x - 0.1 - y/0.5)", 1, "exp(2*x[0] - 0.1)"),
+        ("tanh((x[1] - 2*x[0]) + (2*y[0] - y[1]))", 2, "tanh(-2*x[0] + x[1])"),
         ("exp(-(x - y)**2)*x", 1, None),
+        ("exp(x - y + y - x)", 1, None),
+        ("exp(2*x - y)", 1, None),
+        ("exp(x - y)*sin(x + y)", 1, None),
         ("exp(x*y)", 1, None),
         ("sin(x[0] - y[1])", 2, None),
         ("sin(x[0] - y[0] + y[1])", 2, None),

@@ -6,7 +6,6 @@ on the real axis, hence K(z̄) = conj K(z): the upper half is enough.
 
 from __future__ import annotations
 
-from fractions import Fraction
 from typing import Protocol
 
 import numpy as np
@@ -17,9 +16,10 @@ from sumformer.algebra.interval import Interval
 from sumformer.algebra.interval import concatenate as concatenate_real
 from sumformer.algebra.interval_operations import ComplexIntervalOperations
 from sumformer.algebra.rounding import FloatArray
-from sumformer.targets import Binary, Const, Neg, Node, Slice, Token, postorder, substitute
+from sumformer.targets import Node
 from sumformer.targets.domain import Box
 from sumformer.targets.evaluate import Environment, evaluate
+from sumformer.theorems.alberti_2023.differences import as_difference
 from sumformer.theorems.alberti_2023.half_ellipse import SLACK, HalfEllipse, bisect
 
 ROUNDS = 14
@@ -110,21 +110,6 @@ class Region:
             columns["x" if i < k else "y", c] = z
         x, y = (_token(self.box, name, columns, len(lo)) for name in "xy")
         return evaluate(self.kernel, ComplexIntervalOperations(), Environment(x=x, y=y))
-
-
-def as_difference(kernel: Node) -> Node | None:
-    """k with K(x, y) = k(x − y), its argument named x; None where x or y stand alone."""
-    mapping: dict[Node, Node] = {}
-    for part in postorder(kernel):
-        match part:
-            case Binary("-", Slice(Token("x"), c) as x, Slice(Token("y"), b)) if b == c:
-                mapping[part] = x
-            case Binary("-", Slice(Token("y"), c), Slice(Token("x"), b) as x) if b == c:
-                mapping[part] = Neg(x)
-    if not mapping:
-        return None
-    marked = substitute(kernel, {part: Const(Fraction(0)) for part in mapping})
-    return None if marked.free else substitute(kernel, mapping)
 
 
 def centred(box: Box) -> Box:

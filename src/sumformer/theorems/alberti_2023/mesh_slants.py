@@ -10,7 +10,7 @@ from sumformer.algebra.rounding import fraction_bounds
 from sumformer.algebra.tracked import INFLATE
 from sumformer.targets import Node
 from sumformer.targets.normalised_slopes import log_of
-from sumformer.theorems.alberti_2023.ellipse import as_difference
+from sumformer.theorems.alberti_2023.differences import as_difference
 from sumformer.theorems.alberti_2023.interpolation import KernelStudy
 from sumformer.theorems.alberti_2023.mesh_choice import MOST_INTERVALS, Choice, Slant
 from sumformer.theorems.alberti_2023.steepness import steepness
