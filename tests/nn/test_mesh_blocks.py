@@ -22,7 +22,14 @@ def numbers(*shape):
     return torch.randn(*shape, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
 
 
-SHAPES = [((5, 4), (3, 4), (6, 4)), ((17, 6), (9, 2), (4, 8)), ((20, 4), (11, 4)), ((3, 4), (2, 4), (3, 4), (2, 4))]
+SHAPES = [
+    ((5, 4), (3, 4), (6, 4)),
+    ((17, 6), (9, 2), (4, 8)),
+    ((3, 4), (20, 4), (50, 12)),
+    ((70, 10),),
+    ((20, 4), (11, 4)),
+    ((3, 4), (2, 4), (3, 4), (2, 4)),
+]
 over_shapes = pytest.mark.parametrize("meshes", SHAPES)
 
 
@@ -54,6 +61,37 @@ def test_pieces_make_no_difference(monkeypatch):
     monkeypatch.setattr(mesh_blocks, "RUN", 5)
     for found, wanted in zip(both(), whole, strict=True):
         torch.testing.assert_close(found, wanted, atol=1e-12, rtol=1e-12)
+
+
+@over_shapes
+def test_runs_of_a_count_that_does_not_depend_on_the_tokens(meshes, monkeypatch):
+    """As on a GPU and under transforms."""
+    at, values = places(2, 300, meshes, clustered=True), numbers(2, 300, 2)
+    q = numbers(2, *[m + w - 1 for m, w in meshes], 2)
+
+    def both():
+        blocks = Blocks.of(at.meshes, at.intervals, at.weights)
+        return len(blocks.runs), blocks.masses(values), blocks.values(q, 300)
+
+    count, *wanted = both()
+    monkeypatch.setattr(mesh_blocks, "transformed", lambda: True)
+    longer, *found = both()
+    assert longer >= count
+    for a, b in zip(found, wanted, strict=True):
+        torch.testing.assert_close(a, b, atol=1e-12, rtol=1e-12)
+
+
+def test_batched_by_a_transform():
+    meshes, t = [Mesh(5, 4), Mesh(9, 4), Mesh(20, 4)], 2 * torch.rand(3, 40, 3, dtype=torch.float64) - 1
+    values, q = numbers(3, 40, 2), numbers(8, 12, 23, 2)
+
+    def both(t, values):
+        at = Places.of(t[None], meshes, range(3))
+        blocks = Blocks.of(at.meshes, at.intervals, at.weights)
+        return blocks.masses(values[None])[0], blocks.values(q[None], 40)[0]
+
+    for found, *wanted in zip(torch.vmap(both)(t, values), *map(both, t, values), strict=True):
+        torch.testing.assert_close(found, torch.stack(wanted), atol=1e-12, rtol=1e-12)
 
 
 def test_gradients():

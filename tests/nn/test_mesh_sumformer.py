@@ -159,6 +159,15 @@ def test_weights_at_ends_and_nodes_add_up_to_one(t):
     assert abs(float(weights.sum()) - 1) <= 1e-14
 
 
+def test_what_is_no_number_spoils_its_own_sequence_alone():
+    net, X = network(), tokens(2, 40)
+    spoilt = X.clone()
+    spoilt[0, 3, 0] = float("nan")
+    out = net(spoilt)
+    assert bool(out[0].isnan().all())
+    torch.testing.assert_close(out[1], net(X)[1])
+
+
 def test_padding_is_not_seen():
     net, X = network(), tokens(2, 40)
     keep = torch.ones(2, 40, dtype=torch.bool)

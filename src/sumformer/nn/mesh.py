@@ -29,8 +29,8 @@ class Mesh:
     def place(self, t: Tensor) -> tuple[Tensor, Tensor]:
         """t ∈ [−1, 1] → the interval of each token, and ℓ_a at its place in it, (…, w)."""
         s = (t + 1) * as_number(self.intervals / 2, t)
-        interval = s.detach().floor().clamp(0, self.intervals - 1)
-        return interval.long(), self.weights(s - interval)
+        interval = s.detach().long().clamp(0, self.intervals - 1)  # s ≥ 0; of NaN some interval, and weights NaN
+        return interval, self.weights(s - interval)
 
     def weights(self, r: Tensor) -> Tensor:
         """ℓ_a(r) by products from the left and from the right: no quotient, and each ℓ_a to a few roundings."""

@@ -17,8 +17,8 @@ from torch import Tensor
 
 from sumformer.nn.mesh import Mesh
 from sumformer.nn.mesh_blocks import Blocks
+from sumformer.nn.mesh_cells import Cells
 
-RUN = 256
 MANY = 32  # places of a stencil on all axes but the last
 
 
@@ -109,9 +109,7 @@ class Places:
         return torch.unflatten((total * self.weights[-1].flatten(0, 1).unsqueeze(1)).sum(-1), 0, (batch, n))
 
     def _meet_many(self, values: Tensor) -> bool:
-        """On a GPU blocks would be added in an order that changes from run to run."""
-        many = prod([mesh.width for mesh in self.meshes[:-1]]) >= MANY
-        return many and not values.is_cuda and self.intervals[0].numel() > 0
+        return prod([mesh.width for mesh in self.meshes[:-1]]) >= MANY and values.numel() > 0
 
     def _everywhere(self, nodes: Sequence[int], first: Tensor) -> tuple[Tensor, Tensor | None]:
         """The w^k nodes of every token and its weights there, (batch · n, w^k) each; `first` as in `_index`."""
@@ -142,34 +140,3 @@ class Places:
         for interval, a, size in zip(self.intervals, place, sizes, strict=True):
             index = index * size + (interval + a)
         return index.flatten()
-
-
-@dataclass(frozen=True)
-class Cells:
-    """Which of `size` cells each row belongs to. On a GPU, where adding in place races, rows are sorted by cell and
-    added in runs of at most RUN, the runs of a cell after that.
-    """
-
-    index: Tensor
-    size: int
-    order: Tensor | None = None
-    runs: Tensor | None = None
-
-    @staticmethod
-    def of(index: Tensor, size: int) -> Cells:
-        return Cells.sorted(index, size) if index.is_cuda else Cells(index, size)
-
-    @staticmethod
-    def sorted(index: Tensor, size: int) -> Cells:
-        order = index.argsort(stable=True)
-        edges = torch.searchsorted(index[order], torch.arange(size + 1, device=index.device))
-        marks = torch.arange(RUN, max(RUN, index.shape[0]), RUN, device=index.device)
-        runs, came_from = torch.cat([marks, edges]).sort(stable=True)
-        return Cells(came_from.argsort()[marks.shape[0] :], size, order, runs)  # a cell begins where its edge went
-
-    def sums(self, rows: Tensor) -> Tensor:
-        """(n, R) → (size, R), in an order that does not change from run to run."""
-        if self.order is None or self.runs is None:
-            return rows.new_zeros(self.size, rows.shape[1]).index_add(0, self.index, rows)
-        of_runs = torch.segment_reduce(rows[self.order], "sum", offsets=self.runs, axis=0, unsafe=True)
-        return torch.segment_reduce(of_runs, "sum", offsets=self.index, axis=0, unsafe=True)
