@@ -16,7 +16,7 @@ from math import ceil, expm1, inf, log1p, prod
 from sumformer.algebra.equidistant import lebesgue, node_polynomial
 from sumformer.algebra.tracked import INFLATE
 from sumformer.nn.frequencies import cut
-from sumformer.nn.mesh_blocks import SIDE
+from sumformer.nn.mesh_blocks import LAST, SIDE
 from sumformer.nn.mesh_transfer import MANY
 
 MOST_INTERVALS = 2**40  # more than any budget
@@ -109,7 +109,8 @@ def _of_a_token(chosen: Choice, axes: int) -> float:
     """Stencil place by stencil place, or by blocks (`nn/mesh_blocks.py`)."""
     if chosen.width ** (axes - 1) < MANY:
         return 20.0 * float(chosen.width**axes)
-    return 0.35 * float((SIDE + chosen.width - 1) ** (axes - 1)) * chosen.shape[-1]
+    last = min(LAST, chosen.intervals[-1]) + chosen.width - 1
+    return 0.7 * float((SIDE + chosen.width - 1) ** (axes - 1)) * last
 
 
 def by_pairs(shape: Sequence[int]) -> float:
