@@ -7,7 +7,7 @@ is missing goes to the largest. So tokens lie in the box and are representable, 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from itertools import product
@@ -20,6 +20,9 @@ from sumformer.targets import Box, Tokens
 COUNTS = (1, 2, 3, 10, 10**3, 10**5)
 MANY = 10**9
 CORNERS = 256  # all of them up to d = 8, then a random selection
+NEAR = 8  # powers of ten: how near some queries are to what weighs most
+USUAL = 1000  # tokens, of which a network is expected to take as many at once
+KINDS = ("queries", "copies", "two corners", "clusters", "balanced", "random", "faces")  # those that tell most first
 
 
 @dataclass(frozen=True)
@@ -50,6 +53,20 @@ class Multisets:
 
     def __getitem__(self, rows: Tensor | slice) -> Multisets:
         return Multisets(self.kind, self.points[rows], self.logits[rows], self.n[rows])
+
+    def own(self, which: Tensor) -> Multisets:
+        """The same multisets, token which (batch,) in front."""
+        places = own_first(self.m, which)
+        points = self.points.gather(1, places[..., None].expand(-1, -1, self.points.shape[2]))
+        return replace(self, points=points, logits=self.logits.gather(1, places))
+
+
+def own_first(m: int, which: Tensor) -> Tensor:
+    """(batch, m): 0, …, m − 1 with 0 and which (batch,) exchanged."""
+    places = torch.arange(m).repeat(len(which), 1)
+    places[torch.arange(len(which)), which] = 0
+    places[:, 0] = which
+    return places
 
 
 @dataclass(frozen=True)
@@ -112,14 +129,21 @@ class InputSpace:
 Balance = Callable[[Tensor], list[Tensor]]  # points (batch, m, d) → logits that give every token an equal share
 
 
-def proposals(space: InputSpace, balance: Balance, size: int) -> Iterator[Multisets]:
-    """The fixed list of inputs, about `size` of each kind."""
+def preferred(batch: Multisets) -> tuple[int, bool, bool, int]:
+    """What is looked at first: of each kind many tokens, but no more than usual; one token is its own answer: last."""
+    return KINDS.index(batch.kind), batch.m == 1, batch.m > 2 * USUAL, -batch.m
+
+
+def proposals(space: InputSpace, balance: Balance, size: int, queries: int = 0) -> Iterator[Multisets]:
+    """The fixed list of inputs, about `size` of each kind; with `queries`, sequences of so many tokens to ask for."""
     yield from _plain(space, "random", space.uniform, size)
     yield from _plain(space, "faces", space.faces, size)
     yield from _against_copies(space, size)
     for m in (2, 3, 4):
         yield from _clusters(space, balance, m, size)
     yield from _corner_clusters(space, balance, size)
+    if queries:
+        yield from _queries(space, queries, size)
 
 
 def _plain(space: InputSpace, kind: str, draw: Callable[..., Tensor], size: int) -> Iterator[Multisets]:
@@ -178,6 +202,24 @@ def _corner_clusters(space: InputSpace, balance: Balance, size: int) -> Iterator
         yield Multisets("two corners", points, _own_once(logits), space.many(len(wide), 3))
 
 
+def _queries(space: InputSpace, queries: int, size: int) -> Iterator[Multisets]:
+    """Many tokens counted once, anywhere or next to a heavy one, and 1, 2 or 4 heavy ones that count for all others."""
+    for heavy in (1, 2, 4):
+        m = min(queries + heavy, space.most)
+        if m <= heavy:
+            return
+        places, shape = space.faces(size, heavy), (size, m - heavy)
+        light = torch.where(space.random(*shape, 1) < 0.5, space.uniform(*shape), space.faces(*shape))
+        of = (space.random(*shape, 1) * heavy).long().expand(-1, -1, space.box.d)
+        near = places.gather(1, of)
+        step = 10 ** (-NEAR * space.random(*shape, 1)) * (light - near)
+        light = torch.where(space.random(*shape, 1) < 0.5, space.project(near + step), light)
+        n = space.many(size, m)
+        spread = torch.log(n)[:, None] * (space.random(size, heavy) - 0.5)
+        once = torch.full(shape, -160.0, dtype=torch.float64)
+        yield Multisets("queries", torch.cat([light, places], 1), torch.cat([once, spread], 1), n)
+
+
 def _own_once(logits: Tensor) -> Tensor:
     """The own token counted as little as possible, the others as they are."""
     return torch.cat([torch.full_like(logits[:, :1], -80.0), logits[:, 1:]], dim=1)
@@ -191,10 +233,10 @@ def _below(value: Fraction, dtype: torch.dtype) -> float:
     return float(nearest.item())
 
 
-def join(a: Multisets, b: Multisets) -> Multisets:
-    """Those of a, then those of b."""
-    pairs = ((a.points, b.points), (a.logits, b.logits), (a.n, b.n))
-    return Multisets(a.kind, *(torch.cat(pair) for pair in pairs))
+def join(*batches: Multisets) -> Multisets:
+    """One after another, as one batch."""
+    parts = ([b.points for b in batches], [b.logits for b in batches], [b.n for b in batches])
+    return Multisets(batches[0].kind, *(torch.cat(part) for part in parts))
 
 
 def split_heavy(batch: Multisets, wanted: int) -> Multisets:
@@ -209,3 +251,13 @@ def split_heavy(batch: Multisets, wanted: int) -> Multisets:
     share = (weights / places).gather(1, owner)
     listed = points.gather(1, owner[..., None].expand(-1, -1, points.shape[2]))
     return Multisets(batch.kind, listed, (share - 1).clamp_min(1e-30).log(), batch.n)
+
+
+def heaviest(batch: Multisets, m: int) -> Multisets:
+    """The own token and the m − 1 others that count most, which count for all that are left out."""
+    weights = batch.weights()
+    rank = weights.clone()
+    rank[:, 0] = torch.inf
+    chosen = rank.topk(m).indices
+    points = batch.points.gather(1, chosen[..., None].expand(-1, -1, batch.points.shape[2]))
+    return Multisets(batch.kind, points, (weights.gather(1, chosen) - 1).clamp_min(1e-30).log(), batch.n)

@@ -15,7 +15,7 @@ from sumformer.certificates.attack import AttackResult
 from sumformer.certificates.quadrature import Quadrature
 from sumformer.cli.comparison import compare
 from sumformer.cli.formula import described, formula_target
-from sumformer.cli.output import Json, command, console, drawing, effort, messages, print_json, shown
+from sumformer.cli.output import Json, command, console, drawing, effort, messages, not_reached, print_json, shown
 from sumformer.errors import CertificateError
 from sumformer.nn.deep_transformer import DeepTransformer
 from sumformer.theorems.construction import Construction
@@ -153,6 +153,7 @@ def summary(
         "terms": [{"name": t.name, "kind": t.kind, "bound": t.bound} for t in certificate.terms],
         "assumptions": list(certificate.assumptions),
         "observed_error": found.worst,
+        "attack_not_reached": list(getattr(found, "not_reached", ())),
         "seconds": construction.seconds,
         **{f"{what}_seconds": seconds for what, seconds in spent.items()},
         "out": None if out is None else str(out),
@@ -179,6 +180,8 @@ def show(
     sought = "worst found by attack" if c.p is None else f"{c.norm}(f, N) by quadrature"
     table.add_row(f"{sought} ({effort(found)})", "measured", f"{found.worst:.3g}")
     console.print(table)
+    if missing := not_reached(found):
+        console.print(missing, markup=False)
     if c.p is not None:
         for step in c.constants.get("layers", []):
             console.print(f"{step['step']}: {step['built']} layers; the theorem's {step['formula']} = {step['count']}")

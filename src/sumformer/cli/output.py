@@ -74,6 +74,12 @@ def effort(found: Any) -> str:
     return f"{found.trials} trials{', cut short' if found.cut_short else ''}"
 
 
+def not_reached(found: Any) -> str:
+    """What there was no time to try, in words, or nothing."""
+    missing = getattr(found, "not_reached", ())
+    return f"no time was left to attack with: {'; '.join(missing)}" if missing else ""
+
+
 def shown(bound: float) -> str:
     """Three digits; what is only not 0 is said to be less than any number of note."""
     return "< 1e-300" if 0 < bound < 1e-300 else f"{bound:.3g}"

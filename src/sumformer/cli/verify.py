@@ -12,7 +12,7 @@ from rich.text import Text
 
 from sumformer.certificates.certificate import CERTIFICATE_FILE
 from sumformer.certificates.quadrature import Quadrature
-from sumformer.cli.output import Json, command, console, effort, messages, print_json
+from sumformer.cli.output import Json, command, console, effort, messages, not_reached, print_json
 from sumformer.errors import InputError
 from sumformer.theorems.verification import Verdict
 from sumformer.theorems.verification import verify as run
@@ -49,6 +49,7 @@ def summary(verdict: Verdict) -> dict[str, object]:
         "failures": list(proof.failures),
         "assumptions": list(proof.assumptions),
         "observed_error": None if attack is None else attack.worst,
+        "attack_not_reached": list(getattr(attack, "not_reached", ())),
         "refuted": verdict.refuted,
         "witness": str(attack.witness) if attack is not None and verdict.refuted else None,
         "seconds": verdict.seconds,
@@ -74,6 +75,8 @@ def show(verdict: Verdict) -> None:
         sought = "by quadrature" if isinstance(verdict.attack, Quadrature) else "worst found by attack"
         table.add_row(f"{sought} ({effort(verdict.attack)})", f"{verdict.attack.worst:.3g}")
     console.print(table)
+    if missing := not_reached(verdict.attack):
+        console.print(missing, markup=False)
     for assumption in proof.assumptions:
         unusual = assumption.startswith(("modulus:", "equivariance:", "not checked"))
         console.print(Text(f"assumed: {assumption}", style="yellow" if unusual else ""))

@@ -67,6 +67,8 @@ def _budget(construction: Construction, attack: budget.Attack | None) -> str:
         trials = f"{count(attack.trials)} trials ({duration(attack.seconds)})"
         found = f"The worst error the attack found in {trials} is {rounded_up(attack.worst)}{factor}."
         parts.append(paragraph(f"{found} Sampling may refute a bound, it never certifies one."))
+    if missing := getattr(attack, "not_reached", ()):
+        parts.append(paragraph(f"No time was left to attack with: {'; '.join(missing)}.", "note"))
     parts.append(gallery([budget.plot(data)]))
     rows = [[escape(b.name), escape(b.kind), escape(repr(b.value))] for b in data.bars]
     by_kind = getattr(attack, "by_kind", None) or {}
