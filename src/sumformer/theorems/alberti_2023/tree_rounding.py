@@ -6,6 +6,7 @@ Tracked values over cells of x; a body over cells of (x, y), the worst over y. W
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from fractions import Fraction
 
 import numpy as np
@@ -13,7 +14,7 @@ import numpy as np
 from sumformer.algebra.interval import Interval
 from sumformer.algebra.rounding import gamma
 from sumformer.algebra.tracked import INFLATE, Tracked, TrackedOperations
-from sumformer.errors import DomainError
+from sumformer.errors import DomainError, RefusedError
 from sumformer.targets import Environment, Reduce, evaluate, reductions
 from sumformer.targets.target import Target
 from sumformer.theorems.alberti_2023.arithmetic import Arithmetic
@@ -24,21 +25,30 @@ PAIRS = 2**12
 
 
 def tree_rounding(f: Target, arithmetic: Arithmetic) -> float:
-    """The bound, the last rounding to the output's dtype included; a `DomainError` where f may be undefined."""
+    """The bound, the last rounding to the output's dtype included; refuses where a value may not exist."""
     cells = Cells(f.box, PAIRS)
     ranges = reduction_ranges(f.expression, cells, f.tokens)
-    ops = TrackedOperations(arithmetic.u, arithmetic.tiny, arithmetic.huge)
-    values: dict[Reduce, Tracked] = {}
-    for part in reductions(f.expression):
-        values[part] = _reduced(part, f, cells, ops, ranges[part], values)
-    x = Tracked(cells.x, np.zeros(cells.x.shape))
-    result = evaluate(f.expression, ops, Environment(x=x, reduce=values.__getitem__))
+    try:
+        result = _tracked(f, cells, TrackedOperations(arithmetic.u, arithmetic.tiny, arithmetic.huge), ranges)
+    except DomainError as left:  # not f itself: its parts exist
+        away = "a smaller box, a wider kernel or an offset keeps divisors, and what is under log or a root, away from 0"
+        more = ["dtype float64 rounds less"] if arithmetic.u > 2**-50 else []
+        raise RefusedError(f"rounding in {arithmetic.name} may leave this target's domain", [away, *more]) from left
     error, largest = float(result.error.max()), float(result.magnitude.max())
     if arithmetic.u_out:
         error += arithmetic.u_out * (largest + error) + arithmetic.tiny_out
     if not largest + error <= arithmetic.huge_out:
         raise DomainError(f"values up to {largest:.3g} with rounding {error:.3g} leave {arithmetic.name}")
     return error * INFLATE
+
+
+def _tracked(f: Target, cells: Cells, ops: TrackedOperations, ranges: Mapping[Reduce, Interval]) -> Tracked:
+    """f over the x-cells."""
+    values: dict[Reduce, Tracked] = {}
+    for part in reductions(f.expression):
+        values[part] = _reduced(part, f, cells, ops, ranges[part], values)
+    x = Tracked(cells.x, np.zeros(cells.x.shape))
+    return evaluate(f.expression, ops, Environment(x=x, reduce=values.__getitem__))
 
 
 def _reduced(
