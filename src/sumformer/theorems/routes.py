@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from importlib import import_module
+from math import inf
 from typing import Any
 
 from sumformer.algebra.rounding import shown_up
@@ -12,7 +12,7 @@ from sumformer.errors import DomainError, InputError, RefusedError, UndefinedErr
 from sumformer.targets.opaque import OpaqueTarget
 from sumformer.targets.target import Target
 from sumformer.theorems.alberti_2023.arithmetic import Arithmetic
-from sumformer.theorems.alberti_2023.guesses import GUESS, useful
+from sumformer.theorems.alberti_2023.guesses import NEAREST, ReachedError, unnamed, useful
 from sumformer.theorems.built import Built, Estimate, in_one_line
 from sumformer.theorems.nearest import nearest
 from sumformer.theorems.request import asked_epsilon
@@ -27,6 +27,7 @@ _ROUTES = {
     "grid": ("grid_route", "grid_route"),
 }
 ROUTES = tuple(_ROUTES)
+TRIED = ("sums", "mesh")  # the others are taken at their word
 PATIENCE = 5.0  # seconds to look for an ε that can be had
 
 
@@ -48,6 +49,7 @@ def by_route(
         return _function(route)(f, epsilon, arithmetic), ()
     passed: list[str] = []
     reachable: dict[str, float] = {}
+    guessed: set[str] = set()  # routes whose ε was not tried
     first: RefusedError | DomainError | None = None
     for name in ROUTES[1:]:  # route sums knows a polynomial when it sees one, and then calls itself exact
         try:
@@ -58,24 +60,39 @@ def by_route(
             first = first or refusal
             if isinstance(refusal, RefusedError) and refusal.reachable is not None:
                 reachable[called] = refusal.reachable
+                taken = isinstance(refusal, ReachedError) or name not in TRIED
+                guessed |= set() if taken else {called}
     if isinstance(first, UndefinedError) and f.tokens.minimum < f.tokens.maximum:
         passed = passed[:1]  # a number of tokens would not make it exist
     best = min(reachable, key=reachable.__getitem__, default=None)
-    least = None if best is None else _tried(f, epsilon, arithmetic, best, reachable[best])
-    passed = [re.sub(rf"; {GUESS}[^;]*", "", line) for line in passed]  # what was tried is said below
+    if best is not None and best in guessed:
+        found = _tried(f, epsilon, arithmetic, best, reachable.pop(best))
+        reachable = {name: e for name, e in reachable.items() if name not in guessed}
+        reachable |= {} if found is None else {best: found}
+        best = min(reachable, key=reachable.__getitem__, default=None)
+    passed = [unnamed(line) for line in passed]  # what was tried is said below
+    least = None if best is None else reachable[best]
     raise RefusedError(
         f"no route certifies ε = {epsilon:g} for this target",
-        [*passed, *([] if least is None else [f"nearest: ε = {shown_up(least, 2)} by route {best}"])],
+        [*passed, *([] if least is None else [f"{NEAREST}{shown_up(least, 2)} by route {best}"])],
         least,
     ) from first
 
 
 def _tried(f: Target | OpaqueTarget, epsilon: float, arithmetic: Arithmetic, route: str, guess: float) -> float | None:
-    """An ε at which the route goes through, smaller than |f|; routes symmetric and grid are taken at their word."""
-    if route not in ("exact", "sums", "mesh") or isinstance(f, OpaqueTarget):
-        return guess
-    found = nearest(lambda e: _function(route)(f, e, arithmetic), epsilon, guess, PATIENCE)
-    return None if found is None else useful(found, f)
+    """An ε at which the route goes through, smaller than |f|."""
+    refused: list[float] = []  # what refusals named that had tried it: one attempt may take all the time there is
+
+    def attempt(e: float) -> None:
+        try:
+            _function(route)(f, e, arithmetic)
+        except ReachedError as refusal:
+            refused.append(refusal.reachable or inf)
+            raise
+
+    found = nearest(attempt, epsilon, guess, PATIENCE)
+    least = min([*refused, *([] if found is None else [found])], default=None)
+    return None if least is None or isinstance(f, OpaqueTarget) else useful(least, f)
 
 
 def _called(route: str, f: Target | OpaqueTarget) -> str:

@@ -11,7 +11,7 @@ from sumformer.theorems.alberti_2023.cells import Cells
 from sumformer.theorems.alberti_2023.decomposition import decompose
 from sumformer.theorems.alberti_2023.interpolation import Studies
 from sumformer.theorems.alberti_2023.plan import make_plan
-from sumformer.theorems.alberti_2023.sums_route import measure, token_pieces
+from sumformer.theorems.alberti_2023.split import measure, token_pieces
 
 SOURCES = {
     "mean(exp(-norm2(x-y)))": ("any", 2),

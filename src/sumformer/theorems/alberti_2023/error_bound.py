@@ -26,6 +26,7 @@ from sumformer.theorems.alberti_2023.kernel_errors import KernelErrors, Switches
 from sumformer.theorems.alberti_2023.mesh_plan import MeshPlan
 from sumformer.theorems.alberti_2023.normalised import Quotients
 from sumformer.theorems.alberti_2023.plan import Plan
+from sumformer.theorems.alberti_2023.sketch import Sketch
 from sumformer.theorems.alberti_2023.term_sizes import TermSizes
 
 
@@ -34,7 +35,7 @@ class ErrorBound:
 
     def __init__(
         self,
-        plan: Plan | MeshPlan,
+        plan: Plan | MeshPlan | Sketch,
         arithmetic: Arithmetic,
         tokens: Tokens,
         cells: Cells,

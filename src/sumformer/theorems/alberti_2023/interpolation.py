@@ -40,10 +40,13 @@ CELLS = {1: 64, 2: 10, 3: 5}
 
 
 class DegreeBudgetError(RefusedError):
-    """No degree in the budget is enough: the remainder is `excess` times what was allowed."""
+    """No degree, or no mesh, in the budget is enough: it would be at `excess` times the tolerance.
 
-    def __init__(self, message: str, reasons: Sequence[str], excess: float) -> None:
-        self.excess = excess
+    `dear`: whether to plan for that takes long.
+    """
+
+    def __init__(self, message: str, reasons: Sequence[str], excess: float, dear: bool = False) -> None:
+        self.excess, self.dear = excess, dear
         super().__init__(message, reasons)
 
 
@@ -161,6 +164,7 @@ class KernelStudy:
             "route sums: the interpolation degree this needs is beyond the budget",
             [f"{to_source(self.kernel)} would need degree about {needed}; the largest tried is {ladder[-1]}"],
             excess,
+            dear=True,
         )
 
     def _interpolant(self, degree: int, remainder: float, ellipses: tuple[Ellipse, ...]) -> Interpolant:

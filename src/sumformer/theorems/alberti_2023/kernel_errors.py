@@ -10,6 +10,7 @@ from sumformer.targets import Node
 from sumformer.theorems.alberti_2023.decomposition import Term
 from sumformer.theorems.alberti_2023.mesh_plan import MeshPlan
 from sumformer.theorems.alberti_2023.plan import Plan
+from sumformer.theorems.alberti_2023.sketch import Sketch
 
 
 @dataclass(frozen=True)
@@ -25,7 +26,7 @@ class Switches:
 class KernelErrors:
     """Bounds of K, K̃ and K − K̃ for the kernels of a term; 1 and 0 where a term has none."""
 
-    plan: Plan | MeshPlan
+    plan: Plan | MeshPlan | Sketch
     switches: Switches
 
     def absolute(self, term: Term) -> float:

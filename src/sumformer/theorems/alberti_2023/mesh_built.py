@@ -22,8 +22,8 @@ from sumformer.theorems.alberti_2023.build import reductions_of
 from sumformer.theorems.alberti_2023.mesh_kernel import MeshKernelPlan
 from sumformer.theorems.alberti_2023.mesh_plan import MeshPlan, MeshPlanner
 from sumformer.theorems.alberti_2023.mesh_roundings import GROUP
+from sumformer.theorems.alberti_2023.planned import Planned, planned_or_own
 from sumformer.theorems.alberti_2023.sums_built import assumptions_of, error_terms
-from sumformer.theorems.alberti_2023.sums_route import SumsResult, planned_or_own
 from sumformer.theorems.built import Built, Estimate
 
 
@@ -60,13 +60,13 @@ def mesh_estimate(f: Target, epsilon: float, arithmetic: Arithmetic) -> Estimate
     return Estimate(True, _why(result), result.plan.latent_dimension, terms, seconds, result.split.total)
 
 
-def _planned(f: Target, epsilon: float, arithmetic: Arithmetic) -> SumsResult[MeshPlan]:
+def _planned(f: Target, epsilon: float, arithmetic: Arithmetic) -> Planned[MeshPlan]:
     if arithmetic.dtype != "float64":
         raise RefusedError("route mesh computes in float64", ["dtype='mixed' keeps float32 in and out"])
     return planned_or_own(f, epsilon, arithmetic, MeshPlanner(arithmetic))
 
 
-def _why(result: SumsResult[MeshPlan]) -> str:
+def _why(result: Planned[MeshPlan]) -> str:
     own = "; its sums hold the own token, so queries are the sources" if result.own_token else ""
     meshes = []
     for kernel, plan in result.plan.kernels.items():

@@ -28,7 +28,7 @@ from sumformer.errors import DomainError, RefusedError
 from sumformer.targets import Node, Slice, Token, to_source
 from sumformer.targets.evaluate import Environment, evaluate
 from sumformer.theorems.alberti_2023.arithmetic import Arithmetic
-from sumformer.theorems.alberti_2023.ellipse import as_difference
+from sumformer.theorems.alberti_2023.differences import as_difference
 from sumformer.theorems.alberti_2023.frequency_roundings import frequency_error, norm, spectrum_size
 from sumformer.theorems.alberti_2023.interpolation import DegreeBudgetError, KernelStudy
 from sumformer.theorems.alberti_2023.mesh_choice import Choice, by_frequencies, by_pairs, cost
@@ -38,8 +38,10 @@ from sumformer.theorems.alberti_2023.roundings import argument_errors
 
 MAX_NODES = 2**21  # of one kernel, and of a product
 MAX_PAIRED = 131_072  # that all meet each other
+KEPT = 2  # samples, of the meshes tried last
 AT_A_TIME = 2**20  # samples that are enclosed
 LOST = 0.1  # of the tolerance, that a sum by frequencies may lose by rounding
+BEYOND = "route mesh: the mesh this needs is beyond the budget"
 SMALLEST = float(np.finfo(np.float64).smallest_normal)
 
 
@@ -138,18 +140,23 @@ class MeshStudy:
 
     def __init__(self, study: KernelStudy) -> None:
         self.study, self.strips, self.slants = study, Strips(study), Slants(study)
+        self.last: dict[tuple[int, tuple[int, ...]], Samples] = {}
 
-    def plan(
-        self, coordinates: tuple[int, ...], axes: int, tolerance: float, relative: float, arithmetic: Arithmetic
-    ) -> MeshKernelPlan:
-        """The cheapest mesh whose remainder is ≤ tolerance, or ≤ `relative` of K; `axes`: of the largest product."""
+    def choice(self, axes: int, tolerance: float, relative: float) -> Choice:
+        """The cheapest mesh whose remainder is ≤ tolerance, or ≤ `relative` of K; `axes`: of the largest product.
+
+        Where all are beyond the budget, the smallest.
+        """
         choices = [*self.strips.choices(tolerance), *self.slants.choices(tolerance, relative)]
         if not choices:
             self._refuse_rough()
-        within = [c for c in choices if prod(c.shape) ** (axes / len(c.shape)) <= MAX_NODES]
-        if not within:
-            self._refuse_size(min(choices, key=lambda c: prod(c.shape)), MAX_NODES, "", axes)
-        chosen = min(within, key=lambda c: cost(c, axes))
+        within = [c for c in choices if nodes_alike(c, axes) <= MAX_NODES]
+        return min(within, key=lambda c: cost(c, axes)) if within else min(choices, key=lambda c: prod(c.shape))
+
+    def plan(
+        self, coordinates: tuple[int, ...], chosen: Choice, tolerance: float, arithmetic: Arithmetic
+    ) -> MeshKernelPlan:
+        """The samples on the chosen mesh, and how its nodes are summed over."""
         chosen = self.strips.narrowed(chosen) if chosen.strips else chosen
         u, box = arithmetic.u, self.study.box
         places = tuple(
@@ -157,14 +164,23 @@ class MeshStudy:
         )  # t̂, t̂ + 1 ≤ 2 and its product with m/2
         fewer = by_frequencies(chosen.shape) < by_pairs(chosen.shape)
         plan = MeshKernelPlan(self.study, coordinates, chosen, self._samples(chosen), places, fewer)
-        if fewer and not plan.sum_error(u) * plan.mass <= LOST * tolerance:
+        lost = plan.sum_error(u) * plan.mass
+        if fewer and not lost <= LOST * tolerance:
             if plan.nodes > MAX_PAIRED:
-                why = ", as a sum over nodes by frequencies would round too much"
-                self._refuse_size(chosen, MAX_PAIRED, why, len(chosen.shape))
+                needs = f"{to_source(self.study.kernel)} would need {plan.nodes:,} nodes"
+                why = f"at most {MAX_PAIRED:,} are taken, as a sum over nodes by frequencies would round too much"
+                raise DegreeBudgetError(BEYOND, [f"{needs}; {why}"], lost / (LOST * tolerance))
             return replace(plan, by_frequencies=False)
         return plan
 
     def _samples(self, chosen: Choice) -> Samples:
+        """Kept for a while: refused with any tokens, the same meshes are tried with the own one among them."""
+        mesh = (chosen.width, chosen.intervals)
+        if mesh not in self.last:
+            self.last = {**dict(list(self.last.items())[1 - KEPT :]), mesh: self._sampled(chosen)}
+        return self.last[mesh]
+
+    def _sampled(self, chosen: Choice) -> Samples:
         sizes = [2 * nodes - 1 for nodes in chosen.shape]
         values, error, relative = np.empty(sizes), 0.0, 0.0
         rows = max(1, AT_A_TIME // prod(sizes[1:]))
@@ -200,21 +216,17 @@ class MeshStudy:
             )
         return value.broadcast_to((piece.stop - piece.start, *sizes[1:], 1))[..., 0]
 
-    def _refuse_size(self, chosen: Choice, most: int, why: str, axes: int) -> NoReturn:
-        kernels = axes / len(chosen.shape)
-        nodes, alike = round(prod(chosen.shape) ** kernels), " with others like it" if kernels > 1 else ""
-        raise DegreeBudgetError(
-            "route mesh: the mesh this needs is beyond the budget",
-            [f"{to_source(self.study.kernel)}{alike} would need {nodes:,} nodes; at most {most:,} are taken{why}"],
-            (nodes / most) ** (max(chosen.width / 2, 1) / axes),
-        )
-
     def _refuse_rough(self) -> NoReturn:
         source = to_source(self.study.kernel)
         raise RefusedError(
             "route mesh: a kernel was not shown to be smooth enough",
             [f"{source} is neither known to be analytic near all differences of a mesh around the box, nor of a slope"],
         )
+
+
+def nodes_alike(chosen: Choice, axes: int) -> float:
+    """Of a product of kernels with as many axes, if all are like this one."""
+    return float(prod(chosen.shape) ** (axes / len(chosen.shape)))
 
 
 def of_differences(studies: Mapping[Node, KernelStudy]) -> None:

@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from math import prod
+from math import inf, prod, sqrt
 
 from sumformer.errors import RefusedError
-from sumformer.targets import Node
+from sumformer.targets import Node, to_source
 from sumformer.theorems.alberti_2023.arithmetic import Arithmetic
 from sumformer.theorems.alberti_2023.components import coordinates
 from sumformer.theorems.alberti_2023.decomposition import Decomposition
-from sumformer.theorems.alberti_2023.interpolation import KernelStudy
-from sumformer.theorems.alberti_2023.mesh_kernel import MAX_NODES, MeshKernelPlan, MeshStudy, of_differences
+from sumformer.theorems.alberti_2023.interpolation import DegreeBudgetError, KernelStudy
+from sumformer.theorems.alberti_2023.mesh_choice import Choice
+from sumformer.theorems.alberti_2023.mesh_kernel import (
+    BEYOND,
+    MAX_NODES,
+    MeshKernelPlan,
+    MeshStudy,
+    nodes_alike,
+    of_differences,
+)
 from sumformer.theorems.alberti_2023.mesh_roundings import MeshRoundings
 from sumformer.theorems.alberti_2023.plan import terms_of
 
 SHARE = 0.9  # of a kernel's allowance that its remainder may take
+FINE, MOST_FACTOR = 1.0001, 2.0**100
 
 
 @dataclass(frozen=True)
@@ -73,21 +82,48 @@ class MeshPlanner:
         if not studies:
             raise RefusedError("route mesh: no factor mixes x and y", ["route sums takes it, without interpolation"])
         of_differences(studies)
-        kernels = {}
-        for node, study in studies.items():
-            mesh = self.known.setdefault(study, MeshStudy(study))
-            where = tuple(sorted(coordinates(node)))
-            axes = max(_axes(t.kernels) for t in terms_of(decomposition) if node in t.kernels)
-            kernels[node] = mesh.plan(where, axes, SHARE * tolerance * scales[node], SHARE * tolerance, self.arithmetic)
         products = {t.kernels: MeshProductPlan(t.kernels) for t in terms_of(decomposition)}
-        plan = MeshPlan(decomposition, kernels, products)
-        for chosen in products:
-            if plan.nodes(chosen) > MAX_NODES:
-                raise RefusedError(
-                    "route mesh: the mesh this needs is beyond the budget",
-                    [f"{plan.nodes(chosen):,} nodes; at most {MAX_NODES:,} are taken: a larger ε needs fewer"],
-                )
-        return plan
+        axes = {node: max(_axes(kernels) for kernels in products if node in kernels) for node in studies}
+        meshes = {node: self.known.setdefault(study, MeshStudy(study)) for node, study in studies.items()}
+
+        def choices(relative: float) -> dict[Node, Choice]:
+            return {k: mesh.choice(axes[k], relative * scales[k], relative) for k, mesh in meshes.items()}
+
+        relative = SHARE * tolerance
+        chosen = choices(relative)
+        if over := _over(chosen, axes, products):
+            excess = _least(lambda factor: not _over(choices(factor * relative), axes, products))
+            raise DegreeBudgetError(BEYOND, [over], excess)
+        kernels = {
+            k: mesh.plan(tuple(sorted(coordinates(k))), chosen[k], relative * scales[k], self.arithmetic)
+            for k, mesh in meshes.items()
+        }
+        return MeshPlan(decomposition, kernels, products)
+
+
+def _over(chosen: Mapping[Node, Choice], axes: Mapping[Node, int], products: Iterable[tuple[Node, ...]]) -> str:
+    """Which nodes are more than are taken, if any are."""
+    nodes, kernel = max(((nodes_alike(c, axes[k]), k) for k, c in chosen.items()), key=lambda found: found[0])
+    alike = " with others like it" if axes[kernel] > len(chosen[kernel].shape) else ""
+    what = f"{to_source(kernel)}{alike}"
+    if nodes <= MAX_NODES:
+        sizes = {kernels: prod(prod(chosen[k].shape) for k in kernels) for kernels in products}
+        largest = max(sizes, key=sizes.__getitem__)
+        nodes, what = sizes[largest], " times ".join(map(to_source, largest))
+    return "" if nodes <= MAX_NODES else f"{what} would need {round(nodes):,} nodes; at most {MAX_NODES:,} are taken"
+
+
+def _least(enough: Callable[[float], bool]) -> float:
+    """The least factor above 1 that is, to FINE; ∞ where none was found."""
+    low, high = 1.0, 2.0
+    while not enough(high):
+        low, high = high, 2 * high
+        if high > MOST_FACTOR:
+            return inf
+    while high > FINE * low:
+        middle = sqrt(low * high)
+        low, high = (low, middle) if enough(middle) else (middle, high)
+    return high
 
 
 def _axes(kernels: tuple[Node, ...]) -> int:

@@ -14,8 +14,9 @@ from sumformer.theorems.alberti_2023.arithmetic import Arithmetic
 from sumformer.theorems.alberti_2023.build import build
 from sumformer.theorems.alberti_2023.decomposition import decompose
 from sumformer.theorems.alberti_2023.plan import Plan, terms_of
+from sumformer.theorems.alberti_2023.planned import P, Planned
 from sumformer.theorems.alberti_2023.position_tables import tabulated
-from sumformer.theorems.alberti_2023.sums_route import P, SumsResult, sums_or_own, sums_route
+from sumformer.theorems.alberti_2023.sums_route import sums_or_own, sums_route
 from sumformer.theorems.built import ROUNDING_SLACK, SLACK, Built, Estimate
 
 
@@ -48,7 +49,7 @@ def sums(f: Target, epsilon: float, arithmetic: Arithmetic) -> Built:
     )
 
 
-def assumptions_of(result: SumsResult[P]) -> tuple[str, ...]:
+def assumptions_of(result: Planned[P]) -> tuple[str, ...]:
     """Those of every Sumformer, that on torch's functions where φ or ψ computes one, and what the proof used."""
     plan = result.plan
     computed = [plan.decomposition.expression, *plan.channels, *(t.own_node for t in terms_of(plan.decomposition))]
@@ -57,7 +58,7 @@ def assumptions_of(result: SumsResult[P]) -> tuple[str, ...]:
     return (*OF_A_SUMFORMER, *(text for used, text in named if used))
 
 
-def _plain_or_tabulated(f: Target, epsilon: float, arithmetic: Arithmetic) -> tuple[SumsResult[Plan], Target]:
+def _plain_or_tabulated(f: Target, epsilon: float, arithmetic: Arithmetic) -> tuple[Planned[Plan], Target]:
     """The target as it is; failing that, its factors of the positions i and j as tables, which changes no value."""
     try:
         return sums_or_own(f, epsilon, arithmetic), f
@@ -99,7 +100,7 @@ def sums_estimate(f: Target, epsilon: float, arithmetic: Arithmetic) -> Estimate
     return Estimate(True, _why(result), result.plan.latent_dimension, terms, seconds, result.split.total)
 
 
-def _why(result: SumsResult[Plan]) -> str:
+def _why(result: Planned[Plan]) -> str:
     if result.exact:
         return "a polynomial written with sums: power sums represent it exactly, only rounding is left"
     if not result.plan.kernels:
@@ -109,7 +110,7 @@ def _why(result: SumsResult[Plan]) -> str:
     return f"made of sums; what mixes x and y is analytic and interpolated: {mixed}{own}"
 
 
-def error_terms(result: SumsResult[P], epsilon: float, tiny: float) -> tuple[ErrorTerm, ...]:
+def error_terms(result: Planned[P], epsilon: float, tiny: float) -> tuple[ErrorTerm, ...]:
     """Those that are not 0, with some slack for the checker."""
     split = result.split
     room = epsilon * (1 - 1e-9) - SLACK * (split.remainder + split.dropped)
@@ -123,7 +124,7 @@ def error_terms(result: SumsResult[P], epsilon: float, tiny: float) -> tuple[Err
     return tuple(term for term in parts if term.bound > 0)
 
 
-def kernel_constants(result: SumsResult[Plan], kernel: Node) -> dict[str, Any]:
+def kernel_constants(result: Planned[Plan], kernel: Node) -> dict[str, Any]:
     plan = result.plan.kernels[kernel]
     return {
         "expression": to_source(kernel),

@@ -16,6 +16,7 @@ from sumformer.theorems.alberti_2023.decomposition import Term
 from sumformer.theorems.alberti_2023.kernel_errors import KernelErrors
 from sumformer.theorems.alberti_2023.mesh_roundings import MeshRoundings
 from sumformer.theorems.alberti_2023.roundings import Roundings
+from sumformer.theorems.alberti_2023.sketch import NoRoundings
 
 
 @dataclass(frozen=True)
@@ -25,7 +26,7 @@ class TermSizes:
     cells: Cells
     ops: TrackedOperations
     kernels: KernelErrors
-    roundings: Roundings | MeshRoundings
+    roundings: Roundings | MeshRoundings | NoRoundings
     reductions: dict[Node, Tracked]
 
     @property

@@ -40,10 +40,13 @@ from sumformer.theorems.alberti_2023.compile.schedule import schedule
 from sumformer.theorems.alberti_2023.compile.sums import SumsProgram, gathered
 from sumformer.theorems.alberti_2023.compile.symmetric import symmetric_program
 from sumformer.theorems.alberti_2023.error_bound import ErrorBound
+from sumformer.theorems.alberti_2023.guesses import unnamed
 from sumformer.theorems.alberti_2023.kernel_errors import Switches
 from sumformer.theorems.alberti_2023.plan import Plan
+from sumformer.theorems.alberti_2023.planned import Planned
+from sumformer.theorems.alberti_2023.split import token_pieces
 from sumformer.theorems.alberti_2023.sums_built import kernel_constants
-from sumformer.theorems.alberti_2023.sums_route import SumsResult, sums_route, token_pieces
+from sumformer.theorems.alberti_2023.sums_route import sums_route
 from sumformer.theorems.built import SLACK, in_one_line
 from sumformer.theorems.routes import by_route
 
@@ -95,7 +98,7 @@ def _none_to_compile(epsilon: float, refusals: dict[str, RefusedError | DomainEr
     return RefusedError(
         f"no Sumformer can be compiled within ε = {epsilon:g}: its share is {APPROXIMATION_SHARE * epsilon:.3g} "
         f"({APPROXIMATION_SHARE:.0%})".replace("%", " %"),
-        [f"{name}: {in_one_line(refusal)}" for name, refusal in refusals.items()],
+        [f"{name}: {unnamed(in_one_line(refusal))}" for name, refusal in refusals.items()],
         least,
     )
 
@@ -126,7 +129,7 @@ def _sums(f: Target, epsilon: float, arithmetic: Arithmetic, prefer: Prefer) -> 
     return Ideal(module, made.program, made.outputs, needed, route, constants, made.made_for)
 
 
-def _too_wide(result: SumsResult[Plan], size: int) -> RefusedError:
+def _too_wide(result: Planned[Plan], size: int) -> RefusedError:
     return RefusedError(
         f"the compiled network would have about {size:.2g} weights that read the sums; at most {MAX_GATHERED:.2g} are "
         "built",
@@ -135,7 +138,7 @@ def _too_wide(result: SumsResult[Plan], size: int) -> RefusedError:
 
 
 def _ranges(
-    f: Target, result: SumsResult[Plan], arithmetic: Arithmetic, cells: Cells
+    f: Target, result: Planned[Plan], arithmetic: Arithmetic, cells: Cells
 ) -> dict[tuple[Reduce, int], tuple[float, float]]:
     """Where the Sumformer's reductions lie: the target's own ranges, widened by the approximation error."""
     out: dict[tuple[Reduce, int], tuple[float, float]] = {}
