@@ -17,7 +17,7 @@ from tampered import Change, Tampered, accepted, put
 
 from sumformer.certificates.certificate import OF_A_SUMFORMER, OWN_TOKEN, TORCH_FUNCTIONS
 from sumformer.certificates.checker import check
-from sumformer.certificates.checker.mesh.differences import DifferenceKernel
+from sumformer.certificates.checker.differences import DifferenceKernel
 from sumformer.certificates.checker.mesh.lagrange import lebesgue, node_polynomial
 from sumformer.certificates.checker.mesh.slants import steepest
 from sumformer.certificates.checker.mesh.strip import maximum_on_strip

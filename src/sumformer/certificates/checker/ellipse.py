@@ -4,7 +4,7 @@ E_ρ = {t : |t + √(t²−1)| ≤ ρ} has half-axes a = (ρ + 1/ρ)/2 and b = (
 |K(t̄)| = |K(t)| and the upper half is enough. Rectangles that meet the half are all evaluated: a finite enclosure on
 each proves that K is analytic on the whole filled ellipse, and their maximum is M.
 
-A kernel that mentions x and y only in differences x_c − y_c, which have one centre and radius, is a function of those:
+A kernel that is a function of differences x_c − y_c (`differences.py`), which have one centre and radius, is one of
 radius · (t − s) with t ∈ E_ρ and s ∈ [−1, 1] for one of them (or s − t, which fills the same set), |t − s| ≤ 2 for the
 others. That is half as many variables.
 """
@@ -19,12 +19,15 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from sumformer.certificates.checker.bisection import largest
+from sumformer.certificates.checker.differences import DifferenceKernel
 from sumformer.certificates.checker.interval import Floats, Interval, IntervalOperations, from_fraction
 from sumformer.certificates.checker.rectangle import Rectangle, RectangleOperations, finite_modulus, rectangle
 from sumformer.certificates.checker.tree_values import components
 from sumformer.certificates.checker.verification import Unproved
 from sumformer.targets.node import Node
-from sumformer.targets.tree import Binary, Reduce, Slice, Token
+from sumformer.targets.tree import Reduce, Token
+from sumformer.targets.walk import postorder
 
 BUDGET = 400_000  # rectangles per ellipse
 _REAL = IntervalOperations()
@@ -47,26 +50,22 @@ def maximum_on_ellipse(kernel: Node, variables: Variables, which: int, rho: floa
     if not (1 < rho < 1e6):
         raise Unproved(f"expected 1 < ρ < 10^6, got {rho}")
     a, b = (rho + 1 / rho) / 2 * (1 + 1e-12), (rho - 1 / rho) / 2 * (1 + 1e-12)
-    differences = _are_differences(kernel, variables)
+    differences = _of_differences(kernel, variables)
     count = len(variables.entries) // (2 if differences else 1)
     which, more = which % count, 1.0 if differences else 0.0
     low, high = np.full((1, count + 1), -1.0 - more), np.full((1, count + 1), 1.0 + more)
     low[0, which], high[0, which], low[0, -1], high[0, -1] = -a - more, a + more, 0.0, b
-    settled, spent = 0.0, 0
-    while len(low):
-        bounds = _modulus(kernel, variables, which, low, high, differences)
-        spent += len(low)
-        over = bounds > goal
-        settled = max(settled, float(bounds[~over].max(initial=0.0)))
-        if spent + 2 * int(over.sum()) > BUDGET:
-            worst = float(bounds.max())
-            if worst == math.inf:
-                raise Unproved(f"K is not shown to be analytic for ρ = {rho} in variable {which}")
-            return max(settled, worst)
-        low, high = halves(low[over], high[over])
-        near = ~_outside(low, high, which, a, b, more)
-        low, high = low[near], high[near]
-    return settled
+
+    def bounds(low: Floats, high: Floats) -> Floats:
+        return _modulus(differences or kernel, variables, which, low, high)
+
+    def met(low: Floats, high: Floats) -> NDArray[np.bool_]:
+        return ~_outside(low, high, which, a, b, more)
+
+    found = largest((low, high), bounds, goal, BUDGET, met)
+    if found == math.inf:
+        raise Unproved(f"K is not shown to be analytic for ρ = {rho} in variable {which}")
+    return found
 
 
 def _outside(low: Floats, high: Floats, which: int, a: float, b: float, more: float) -> NDArray[np.bool_]:
@@ -79,18 +78,9 @@ def _outside(low: Floats, high: Floats, which: int, a: float, b: float, more: fl
     return outside
 
 
-def halves(low: Floats, high: Floats) -> tuple[Floats, Floats]:
-    """Both halves of every cell along its widest side."""
-    rows, widest = np.arange(len(low)), np.argmax(high - low, axis=1)
-    middle = (low[rows, widest] + high[rows, widest]) / 2
-    first_high, second_low = high.copy(), low.copy()
-    first_high[rows, widest], second_low[rows, widest] = middle, middle
-    return np.concatenate([low, second_low]), np.concatenate([first_high, high])
-
-
-def _modulus(kernel: Node, variables: Variables, which: int, low: Floats, high: Floats, differences: bool) -> Floats:
+def _modulus(kernel: Node | DifferenceKernel, variables: Variables, which: int, low: Floats, high: Floats) -> Floats:
     """An upper bound of |K| on every cell, ∞ where it is not shown to be analytic."""
-    ops = RectangleOperations(len(low))
+    ops, differences = RectangleOperations(len(low)), isinstance(kernel, DifferenceKernel)
     zero = from_fraction(Fraction(0))
     tokens: dict[str, list[Rectangle]] = {name: [rectangle(zero, zero)] * variables.d for name in ("x", "y")}
     for i, (name, c, centre, radius) in enumerate(variables.entries[: low.shape[1] - 1]):
@@ -98,39 +88,25 @@ def _modulus(kernel: Node, variables: Variables, which: int, low: Floats, high: 
         real = _REAL.mul(scale, Interval(low[:, i], high[:, i]))
         imaginary = _REAL.mul(scale, Interval(low[:, -1], high[:, -1])) if i == which else zero
         tokens[name][c] = rectangle(real if differences else _REAL.add(from_fraction(centre), real), imaginary)
-
-    def leaf(part: Node) -> list[Rectangle] | None:
-        if differences and (found := _difference(part)) is not None:
-            c, first = found
-            return [tokens["x"][c] if first == "x" else ops.neg(tokens["x"][c])]
-        return tokens[part.name] if isinstance(part, Token) else None
-
-    value = components(kernel, ops, leaf)[0]
+    if isinstance(kernel, DifferenceKernel):
+        value = kernel.value(ops, dict(enumerate(tokens["x"])))
+    else:
+        value = components(kernel, ops, lambda part: tokens[part.name] if isinstance(part, Token) else None)[0]
     return finite_modulus(value, ops.bad)
 
 
-def _difference(node: Node) -> tuple[int, str] | None:
-    """(c, name of the first) of x_c − y_c and y_c − x_c."""
-    match node:
-        case Binary("-", Slice(Token(first), c, end), Slice(Token(second), b, other)):
-            return (c, first) if first != second and c == b and end == other == c + 1 else None
-    return None
-
-
-def _are_differences(kernel: Node, variables: Variables) -> bool:
-    """Tokens stand nowhere else, and the variables of x are those of y."""
+def _of_differences(kernel: Node, variables: Variables) -> DifferenceKernel | None:
+    """K as a function of x − y, where the variables of x are those of y."""
     half = len(variables.entries) // 2
     x, y = variables.entries[:half], variables.entries[half:]
     if any(a[0] != "x" or b[0] != "y" or a[1:] != b[1:] for a, b in zip(x, y, strict=True)):
-        return False
-    left = [kernel]
-    while left:
-        node = left.pop()
-        if isinstance(node, Token | Reduce):
-            return False
-        if _difference(node) is None:
-            left += node.children
-    return True
+        return None
+    if any(isinstance(part, Reduce) for part in postorder(kernel)):
+        return None
+    try:
+        return DifferenceKernel.of(kernel, variables.d)
+    except Unproved:
+        return None
 
 
 def remainder(maxima: Sequence[float], rhos: Sequence[float], degree: int) -> float:

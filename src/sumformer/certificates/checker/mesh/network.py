@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from math import prod
 
-from sumformer.certificates.checker.mesh.differences import DifferenceKernel
+from sumformer.certificates.checker.differences import DifferenceKernel
 from sumformer.certificates.checker.network import Network, channel_failures, use_failures
 from sumformer.certificates.checker.proof import MAX_FEATURES
 from sumformer.certificates.checker.verification import Unproved

@@ -11,11 +11,11 @@ from fractions import Fraction
 
 import numpy as np
 
-from sumformer.certificates.checker.ellipse import halves
+from sumformer.certificates.checker.bisection import largest
+from sumformer.certificates.checker.differences import DifferenceKernel
 from sumformer.certificates.checker.grid.slope import Slope, SlopeOperations
 from sumformer.certificates.checker.grid.weighted_mean import factors
 from sumformer.certificates.checker.interval import Floats, Interval, IntervalOperations, from_fraction
-from sumformer.certificates.checker.mesh.differences import DifferenceKernel
 from sumformer.targets.tree import Unary
 
 BUDGET = 60_000  # cells
@@ -35,17 +35,12 @@ def steepest(
 
     Sides are measured in radii.
     """
-    low, high = np.full((1, len(radii)), -2.0), np.full((1, len(radii)), 2.0)
-    settled, spent = 0.0, 0
-    while len(low):
-        bounds = _lengths(kernel, coordinates, radii, which, low, high, of_log)
-        spent += len(low)
-        over = ~(bounds <= goal)
-        settled = max(settled, float(bounds[~over].max(initial=0.0)))
-        if spent + 2 * int(over.sum()) > BUDGET:
-            return max(settled, float(bounds.max()))
-        low, high = halves(low[over], high[over])
-    return settled
+    cells = np.full((1, len(radii)), -2.0), np.full((1, len(radii)), 2.0)
+
+    def bounds(low: Floats, high: Floats) -> Floats:
+        return _lengths(kernel, coordinates, radii, which, low, high, of_log)
+
+    return largest(cells, bounds, goal, BUDGET)
 
 
 def _lengths(

@@ -12,13 +12,14 @@ from fractions import Fraction
 
 import numpy as np
 
-from sumformer.certificates.checker.ellipse import BUDGET, halves
+from sumformer.certificates.checker.bisection import largest
+from sumformer.certificates.checker.differences import DifferenceKernel
 from sumformer.certificates.checker.interval import Floats, Interval, IntervalOperations, from_fraction
-from sumformer.certificates.checker.mesh.differences import DifferenceKernel
 from sumformer.certificates.checker.rectangle import Rectangle, RectangleOperations, finite_modulus, rectangle
 from sumformer.certificates.checker.verification import Unproved
 
 _REAL = IntervalOperations()
+BUDGET = 400_000  # rectangles
 _WIDEST = 10**6  # δ/h
 
 
@@ -40,20 +41,14 @@ def maximum_on_strip(
     beyond = Fraction(reach) / spacings[which]
     ends = [_up(Fraction(G - 1) + (beyond if i == which else 0)) for i, G in enumerate(nodes)]
     low, high = np.array([[*(-end for end in ends), 0.0]]), np.array([[*ends, _up(beyond)]])
-    settled, spent = 0.0, 0
-    while len(low):
-        bounds = _modulus(kernel, coordinates, spacings, which, low, high)
-        spent += len(low)
-        over = bounds > goal
-        settled = max(settled, float(bounds[~over].max(initial=0.0)))
-        if spent + 2 * int(over.sum()) > BUDGET:
-            worst = float(bounds.max())
-            if worst == math.inf:
-                where = f"the reach {reach} in coordinate {coordinates[which]}"
-                raise Unproved(f"K is not shown to be analytic for {where}")
-            return max(settled, worst)
-        low, high = halves(low[over], high[over])
-    return settled
+
+    def bounds(low: Floats, high: Floats) -> Floats:
+        return _modulus(kernel, coordinates, spacings, which, low, high)
+
+    found = largest((low, high), bounds, goal, BUDGET)
+    if found == math.inf:
+        raise Unproved(f"K is not shown to be analytic for the reach {reach} in coordinate {coordinates[which]}")
+    return found
 
 
 def _modulus(
