@@ -14,7 +14,7 @@ from math import prod
 import torch
 from torch import Tensor
 
-from sumformer.nn.mesh import as_number
+from sumformer.nn.scaling import scaled
 
 LONGEST = 256  # nodes of an axis, beyond which it is cut
 COLUMNS = 2**24  # numbers of spectra that are held at a time
@@ -71,7 +71,7 @@ def _filtered(kernel: Complex, masses: Tensor, waves: Waves, sizes: Sequence[int
     cos, sin = _matrix(waves(2 * sizes[0] - 1), sizes[0], sizes[0])
     twice = torch.where(torch.arange(sizes[0], device=cos.device) > 0, 2.0, 1.0).to(cos.dtype)
     total = _along(1, cos * twice, z[0]) - _along(1, sin * twice, z[1])
-    return total * as_number(1 / prod([2 * b - 1 for b in sizes]), total)
+    return scaled(total, 1 / prod([2 * b - 1 for b in sizes]))
 
 
 def _spectrum(values: Tensor, waves: Waves, sizes: Sequence[int], *, differences: bool) -> Complex:

@@ -14,6 +14,8 @@ from math import factorial
 import torch
 from torch import Tensor
 
+from sumformer.nn.scaling import scaled
+
 
 @dataclass(frozen=True)
 class Mesh:
@@ -28,7 +30,7 @@ class Mesh:
 
     def place(self, t: Tensor) -> tuple[Tensor, Tensor]:
         """t ∈ [−1, 1] → the interval of each token, and ℓ_a at its place in it, (…, w)."""
-        s = (t + 1) * as_number(self.intervals / 2, t)
+        s = scaled(t + 1, self.intervals / 2)
         interval = s.detach().long().clamp(0, self.intervals - 1)  # s ≥ 0; of NaN some interval, and weights NaN
         return interval, self.weights(s - interval)
 
@@ -39,16 +41,11 @@ class Mesh:
         for b in range(self.width - 1):
             left.append(left[-1] * steps[b])
             right.append(right[-1] * steps[-1 - b])
-        scaled = [le * ri * as_number(q, r) for le, ri, q in zip(left, reversed(right), self.scales, strict=True)]
-        return torch.stack(scaled, dim=-1)
+        found = [scaled(le * ri, q) for le, ri, q in zip(left, reversed(right), self.scales, strict=True)]
+        return torch.stack(found, dim=-1)
 
     @property
     def scales(self) -> list[float]:
         """1/Π_{b≠a} (a − b)."""
         last = self.width - 1
         return [(-1) ** (last - a) / (factorial(a) * factorial(last - a)) for a in range(self.width)]
-
-
-def as_number(value: float, like: Tensor) -> Tensor | float:
-    """As a tensor: what an exported graph holds of a bare number may be in float32."""
-    return torch.tensor(value, dtype=like.dtype, device=like.device) if torch.compiler.is_exporting() else value

@@ -72,7 +72,9 @@ def _why(result: Planned[MeshPlan]) -> str:
     for kernel, plan in result.plan.kernels.items():
         nodes = " × ".join(str(n) for n in plan.shape)
         meshes.append(f"{to_source(kernel)} ({nodes} nodes, {plan.choice.width} a token and coordinate)")
-    return f"made of sums whose kernels depend on x − y and are interpolated on a mesh: {', '.join(meshes)}{own}"
+    each = ", ".join(meshes)
+    cost = "every sequence, however short, costs sums over all nodes"
+    return f"made of sums whose kernels depend on x − y and are interpolated on a mesh: {each}; {cost}{own}"
 
 
 def _constants(plan: MeshPlan, kernel: Node) -> dict[str, Any]:

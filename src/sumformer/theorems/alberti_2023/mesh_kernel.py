@@ -110,7 +110,7 @@ class MeshKernelPlan:
         if self.choice.relative == inf:
             return inf
         moved = [2 * e * s.log_slope for e, s in zip(self.places, self.choice.slants, strict=True)]
-        return expm1(sum(moved) * INFLATE) + 2 * self.samples.relative if sum(moved) < 1 else inf
+        return expm1(sum(moved) * INFLATE) + 2 * self.samples.relative if sum(moved) < 0.69 else inf
 
     @property
     def spread(self) -> float:
