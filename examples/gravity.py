@@ -1,7 +1,7 @@
 """A cloud of bodies that falls together under gravity, a_i = mean_j (r_j − r_i)/(‖r_j − r_i‖² + s²)^{3/2}, with forces
 from a network whose worst error is proved: time and memory grow with the number of bodies, not with its square.
 
-python examples/gravity.py            # a few minutes; writes gravity.png
+python examples/gravity.py            # under a minute; writes gravity.png
 """
 
 from __future__ import annotations

@@ -14,7 +14,8 @@ from sumformer.theorems.alberti_2023.arithmetic import Arithmetic
 from sumformer.theorems.alberti_2023.build import build
 from sumformer.theorems.alberti_2023.decomposition import decompose
 from sumformer.theorems.alberti_2023.plan import Plan, terms_of
-from sumformer.theorems.alberti_2023.planned import P, Planned
+from sumformer.theorems.alberti_2023.plan_search import P
+from sumformer.theorems.alberti_2023.planned import Planned
 from sumformer.theorems.alberti_2023.position_tables import tabulated
 from sumformer.theorems.alberti_2023.sums_route import sums_or_own, sums_route
 from sumformer.theorems.built import ROUNDING_SLACK, SLACK, Built, Estimate
