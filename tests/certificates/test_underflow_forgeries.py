@@ -58,6 +58,30 @@ def test_errors_that_underflow_are_in_the_bound(forged, tmp_path):
     assert not check(folder).bound < error
 
 
+def test_slopes_that_underflow(tmp_path):
+    """One function in two units, its kernel times 1e-250 and tokens times 1e100 or not: one bound."""
+
+    def bound(kernel, scale, length):
+        source, own = (f"1e-250*{kernel}", "1e250") if scale < 1 else (kernel, "1")
+        spec = Spec(
+            f"mean({own}*({source}))",
+            [
+                MeshKernelSpec(
+                    source, lambda z: scale * np.exp(-((z / 12 / length) ** 2)), [0], [10**5], 16, [34 * length]
+                )
+            ],
+            [[0]],
+            [[[term(own=own)]]],
+            box=f"0:{10**5}" if length == 1 else "0:1e105",
+            n="2",
+        )
+        return check(write(tmp_path / own, spec)).bound
+
+    wide, narrow = bound("exp(-((x-y)/12)**2)", 1.0, 1.0), bound("exp(-((x-y)/12*1e-100)**2)", 1e-250, 1e100)
+    assert 1e-9 < wide <= 1.2 * narrow
+    assert narrow <= 1.2 * wide < 1e-7
+
+
 def test_products_and_quotients_are_no_smaller_than_exact_ones():
     assert times(1e-200, 1e-200, 1e300) >= 1e-100
     assert times(0.0, 1e300) == 0

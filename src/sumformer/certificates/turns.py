@@ -85,7 +85,7 @@ class Turn:
 class Turns:
     """Batches that share the time, in the order in which those that had equally much are chosen."""
 
-    all: list[Turn]
+    batches: list[Turn]
     costs: Costs
 
     def run(self, end: float) -> None:
@@ -95,24 +95,24 @@ class Turns:
 
     def _next(self, end: float) -> Turn | None:
         spent: dict[str, tuple[bool, float]] = {}
-        for turn in self.all:
+        for turn in self.batches:
             looked, seconds = spent.get(turn.kind, (False, 0.0))
             spent[turn.kind] = looked or turn.done > 0, seconds + turn.seconds
         first = self.costs.first is None
-        left = [t for t in self.all if t.done < t.rows]
+        left = [t for t in self.batches if t.done < t.rows]
         left = left if first else [t for t in left if self.costs.affordable(t.tokens, end) >= 1]
         return min(left, key=lambda turn: (spent[turn.kind], turn.done > 0, turn.seconds), default=None)
 
     @property
     def complete(self) -> bool:
-        return all(turn.done == turn.rows for turn in self.all)
+        return all(turn.done == turn.rows for turn in self.batches)
 
     def not_reached(self) -> tuple[str, ...]:
         """Kinds of which none was looked at, and of the others the numbers of distinct tokens."""
-        some = {turn.kind for turn in self.all if turn.done}
-        seen = {(turn.kind, turn.distinct) for turn in self.all if turn.done}
+        some = {turn.kind for turn in self.batches if turn.done}
+        seen = {(turn.kind, turn.distinct) for turn in self.batches if turn.done}
         missing: dict[str, set[int]] = {}
-        for turn in self.all:
+        for turn in self.batches:
             if (turn.kind, turn.distinct) not in seen:
                 missing.setdefault(turn.kind, set()).add(turn.distinct)
         return tuple(kind if kind not in some else f"{kind} of {_listed(sizes)}" for kind, sizes in missing.items())

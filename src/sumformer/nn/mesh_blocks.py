@@ -3,7 +3,8 @@
 Every axis is cut into blocks of SIDE intervals, the last into blocks of LAST; a block meets T = side + w − 1 nodes of
 an axis. The tokens of one block, up to RUN at a time, are rows of two matrices, A: their weights Π ℓ on its nodes of
 all axes but the last, and B: v ℓ on those of the last. AᵀB are their masses, and A times the block's nodes, summed with
-ℓ on the last axis, their values. Blocks overlap: what they have in common is added axis by axis.
+ℓ on the last axis, their values. Blocks overlap: what they have in common is added axis by axis. The masses of all
+blocks are held at a time, up to ten times the mesh.
 
 On a GPU no shape depends on where the tokens are, so that graphs can be captured, and all is added in a fixed order.
 """

@@ -34,7 +34,7 @@ from sumformer.nn.network_operations import NetworkOperations, chebyshev_table
 from sumformer.nn.reduced_expression import ReducedExpression
 from sumformer.nn.summary import Summary
 
-BATCH_ELEMENTS = 2**24  # masses of all sequences that are held at a time
+BATCH_ELEMENTS = 2**22  # masses of all sequences that are held at a time, by blocks up to ten times as many numbers
 
 
 class MeshSumformer(ReducedExpression, ExpressionReadings):

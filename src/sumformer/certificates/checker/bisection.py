@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from sumformer.certificates.checker.interval import Floats
 
+BUDGET = 400_000  # cells
 Cells = tuple[Floats, Floats]
 """Low and high ends, (cells, sides)."""
 
@@ -28,6 +29,7 @@ def largest(
     settled, spent = 0.0, 0
     while len(low):
         found = bounds(low, high)
+        found = np.where(np.isnan(found), np.inf, found)  # what is unknown has no bound
         spent += len(low)
         over = ~(found <= goal)
         settled = max(settled, float(found[~over].max(initial=0.0)))

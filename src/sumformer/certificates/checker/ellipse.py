@@ -19,7 +19,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from sumformer.certificates.checker.bisection import largest
+from sumformer.certificates.checker.bisection import BUDGET, largest
 from sumformer.certificates.checker.differences import DifferenceKernel
 from sumformer.certificates.checker.interval import Floats, Interval, IntervalOperations, from_fraction
 from sumformer.certificates.checker.rectangle import Rectangle, RectangleOperations, finite_modulus, rectangle
@@ -29,7 +29,6 @@ from sumformer.targets.node import Node
 from sumformer.targets.tree import Reduce, Token
 from sumformer.targets.walk import postorder
 
-BUDGET = 400_000  # rectangles per ellipse
 _REAL = IntervalOperations()
 
 
@@ -47,12 +46,13 @@ def maximum_on_ellipse(kernel: Node, variables: Variables, which: int, rho: floa
     A cell is a product of sides, one per variable on [−1, 1] (the real part on [−a, a] for `which`) and the imaginary
     part last; cells that miss the ellipse are left out. Of differences, every real side is longer by 1 at either end.
     """
-    if not (1 < rho < 1e6):
-        raise Unproved(f"expected 1 < ρ < 10^6, got {rho}")
+    if not (1.001 <= rho < 1e6):  # closer to 1, ρ − 1/ρ loses digits
+        raise Unproved(f"expected 1.001 ≤ ρ < 10^6, got {rho}")
     a, b = (rho + 1 / rho) / 2 * (1 + 1e-12), (rho - 1 / rho) / 2 * (1 + 1e-12)
     differences = _of_differences(kernel, variables)
     count = len(variables.entries) // (2 if differences else 1)
-    which, more = which % count, 1.0 if differences else 0.0
+    which %= count  # a difference's variable is x's or y's alike
+    more = 1.0 if differences else 0.0  # what s adds at either end
     low, high = np.full((1, count + 1), -1.0 - more), np.full((1, count + 1), 1.0 + more)
     low[0, which], high[0, which], low[0, -1], high[0, -1] = -a - more, a + more, 0.0, b
 

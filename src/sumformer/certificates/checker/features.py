@@ -16,6 +16,7 @@ import numpy as np
 from sumformer.certificates.checker.arithmetic import Arithmetic
 from sumformer.certificates.checker.interval import Floats
 from sumformer.certificates.checker.network import Network, Polynomial, Term
+from sumformer.certificates.checker.upward import times
 
 
 def combine(*parts: float) -> float:
@@ -121,8 +122,8 @@ class FeatureRounding:
             kernel = self.net.kernels[g]
             used |= set(kernel.coordinates)
             kernel_mass, kernel_drift = self.masses[g], self._drift(g, degrees)
-            drift = drift * (kernel_mass + kernel_drift) + mass * kernel_drift
-            mass *= kernel_mass
+            drift = float(times(drift, kernel_mass + kernel_drift) + times(mass, kernel_drift))
+            mass = float(times(mass, kernel_mass))
             roundings += sum(kernel.shape) + len(kernel.coordinates)
         for c in set(range(self.net.d)) - used:
             tau = float(self.table_error(c, degrees[c])[-1])

@@ -124,7 +124,7 @@ class Pass:
 
 def _share(share: float, magnitude: Floats) -> Floats:
     """Of |K|, rounded up: products of bounds do not underflow to 0."""
-    return np.maximum(share * magnitude * (1 + 1e-15), 1e-300) if share < np.inf else np.full_like(magnitude, np.inf)
+    return times(share, magnitude) if share < np.inf else np.full_like(magnitude, np.inf)
 
 
 def left_out_mass(net: Network, weights: tuple[Floats, ...], product: int) -> float:
@@ -138,7 +138,7 @@ def left_out_mass(net: Network, weights: tuple[Floats, ...], product: int) -> fl
     coordinates: list[int] = []
     for g, kernel in zip(net.products[product].kernels, kernels, strict=True):
         column = np.abs(weights[g]).sum(axis=0).reshape([n + 1 for n in kernel.y_degrees])
-        sums = np.multiply.outer(sums, column)
+        sums = times(sums.reshape(sums.shape + (1,) * column.ndim), column)
         coordinates += kernel.coordinates
     sums = sums.copy()
     for beta in net.products[product].support:

@@ -162,9 +162,9 @@ def _least_and_eta(p: Pass, product: int) -> tuple[Floats, Floats]:
     """min_y ΠK and η = sup_y |K̃ − K|/K ≤ Π(1 + e_g/K_g) − 1 + left out/ΠK, on the cells of x."""
     low, eta = np.ones(()), np.zeros(())
     for g in p.setting.net.products[product].kernels:
-        part = np.minimum(p.kernel_errors[g] / p.setting.kernels[g].lo, p.kernel_share(g))
+        part = np.minimum(over(p.kernel_errors[g], p.setting.kernels[g].lo), p.kernel_share(g))
         low, eta = low * p.setting.kernels[g].lo, eta + part + eta * part
-    eta = eta + p.left_out[product] / low
+    eta = eta + over(p.left_out[product], low)
     least: Floats = -p.setting.cells.max_over_y(-np.asarray(low))
     return least * (1 - 1e-12), p.setting.cells.max_over_y(eta)
 

@@ -85,7 +85,7 @@ def kernel_error(net: MeshNetwork, g: int, samples: Floats, recorded: MeshConsta
     logs: tuple[float, ...] = ()
     if mesh.width == 2:
         maxima, logs = _slopes(net, g, recorded)
-        steep, left = maxima, linear_remainder(maxima, spacings)
+        steep, left = [Fraction(s) for s in maxima], linear_remainder(maxima, spacings)
     else:
         if len(recorded.reaches) != len(coordinates):
             raise Unproved(f"expected a strip for each of {len(coordinates)} coordinates")
@@ -94,15 +94,15 @@ def kernel_error(net: MeshNetwork, g: int, samples: Floats, recorded: MeshConsta
             for i, (reach, goal) in enumerate(zip(recorded.reaches, recorded.maxima, strict=True))
         )
         left = remainder(maxima, recorded.reaches, spacings, mesh.width)
-        steep = tuple(m / r for m, r in zip(maxima, recorded.reaches, strict=True))
+        steep = [Fraction(m) / Fraction(r) for m, r in zip(maxima, recorded.reaches, strict=True)]
     norm = float(lebesgue(mesh.width)) ** (2 * len(coordinates)) * _UP
     found = compared(net, g, samples)
     etas = [place_error(net, c) for c in coordinates]
-    moved = math.fsum(2 * eta * s for eta, s in zip(etas, steep, strict=True)) * _UP
+    moved = _moved(etas, steep)
     share = gap_share = math.inf
     if logs:
         share = _linear_share(logs, spacings)
-        drift = math.fsum(2 * eta * s for eta, s in zip(etas, logs, strict=True)) * _UP
+        drift = _moved(etas, [Fraction(s) for s in logs]) if max(logs) < math.inf else math.inf
         known = drift + found.share < math.inf
         gap_share = combine(_exp_less_1(drift), found.share) * _UP if known else math.inf
     least = float(lebesgue(mesh.width)) * found.least
@@ -121,6 +121,11 @@ def _slopes(net: MeshNetwork, g: int, recorded: MeshConstants) -> tuple[tuple[fl
     if len(goals) < len(coordinates):
         return slopes, ()
     return slopes, tuple(steepest(kernel, coordinates, radii, i, goal, of_log=True) for i, goal in enumerate(goals))
+
+
+def _moved(etas: Sequence[float], slopes: Sequence[Fraction]) -> float:
+    """Σ_c 2 η_c s_c, rounded up; exact, as a slope may underflow while what multiplies K is large."""
+    return _rounded_up(sum((2 * Fraction(eta) * s for eta, s in zip(etas, slopes, strict=True)), Fraction(0)))
 
 
 def linear_remainder(slopes: Sequence[float], spacings: Sequence[Fraction]) -> float:

@@ -19,6 +19,7 @@ from sumformer.certificates.checker.mesh.frequencies import relative_rounding, s
 from sumformer.certificates.checker.mesh.lagrange import lebesgue
 from sumformer.certificates.checker.mesh.network import Mesh
 from sumformer.certificates.checker.network import Network, Polynomial, Term
+from sumformer.certificates.checker.upward import times
 
 
 @dataclass(frozen=True)
@@ -60,7 +61,7 @@ class MeshRounding:
         a = self.arithmetic
         if not a.u:
             return 0.0
-        norm, mass = norm_of(term.polynomial), prod(self.masses[g] for g in self.net.products[term.product].kernels)
+        norm, masses = norm_of(term.polynomial), [self.masses[g] for g in self.net.products[term.product].kernels]
         degrees = [max((gamma[c] for gamma, _ in term.polynomial), default=0) for c in range(self.net.d)]
         tables = [
             float(table_error(a, self.net.centre[c], self.net.radius[c], degrees[c])[-1]) for c in range(self.net.d)
@@ -70,7 +71,9 @@ class MeshRounding:
         both = (size + error) * (1 + drift)
         counted, summed = a.gamma(count), 0.0 if own else self._by_frequencies(term.product)
         lost = error * (1 + drift) + size * drift + both * (counted + summed + counted * summed)
-        return norm * mass * lost + self.underflow(term.product, norm, size + error, len(term.polynomial))
+        return float(times(norm, *masses, lost)) + self.underflow(
+            term.product, norm, size + error, len(term.polynomial)
+        )
 
     def _of_series(self, polynomial: Polynomial) -> int:
         """b(y)·p(v): a stored coefficient, its products with d tables, the sum of all, the product with b."""

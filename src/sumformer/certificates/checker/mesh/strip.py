@@ -12,14 +12,13 @@ from fractions import Fraction
 
 import numpy as np
 
-from sumformer.certificates.checker.bisection import largest
+from sumformer.certificates.checker.bisection import BUDGET, largest
 from sumformer.certificates.checker.differences import DifferenceKernel
 from sumformer.certificates.checker.interval import Floats, Interval, IntervalOperations, from_fraction
 from sumformer.certificates.checker.rectangle import Rectangle, RectangleOperations, finite_modulus, rectangle
 from sumformer.certificates.checker.verification import Unproved
 
 _REAL = IntervalOperations()
-BUDGET = 400_000  # rectangles
 _WIDEST = 10**6  # δ/h
 
 
