@@ -32,7 +32,8 @@ from sumformer.certificates.attack_inputs import (
 from sumformer.certificates.comparison import Comparison
 from sumformer.certificates.list_attack import ListSearch
 from sumformer.certificates.listed import Listed
-from sumformer.certificates.turns import Costs, Turn, Turns
+from sumformer.certificates.timed_search import TimedSearch
+from sumformer.certificates.turns import Turn, Turns
 from sumformer.certificates.witness import Witness
 from sumformer.errors import MissingDependencyError
 from sumformer.targets import Target
@@ -57,7 +58,6 @@ KEPT = 64  # of every batch
 PADDED = 4  # distinct tokens of a multiset that ascent moves, where n allows them
 FEW = 16
 CHUNK = 2**21  # numbers in one buffer
-SHARE = 0.6  # of the time, for the fixed inputs; then ascent, then what is left of them
 DEAR = 2**12  # d' from which Σ costs more than what is read from it
 QUERIES = 4  # of a multiset times its tokens, by d': what this costs beside Σ
 MOST_QUERIES = 1024
@@ -128,7 +128,7 @@ def violation(result: AttackResult, bound: float) -> tuple[bool, float]:
     return refined > bound, refined
 
 
-class _Search:
+class _Search(TimedSearch):
     """The state of one attack: the best inputs so far, by number of distinct tokens."""
 
     def __init__(
@@ -137,7 +137,8 @@ class _Search:
         self.listed = not hasattr(network, "summarise")
         if self.listed:
             network = Listed(network)
-        self.target, self.effort, self.progress = target, effort, progress
+        super().__init__(effort)
+        self.target, self.progress = target, progress
         self.compared = Comparison(target, network)
         limit = Listed.most_tokens if self.listed else SINGLE if network.inside == torch.float32 else MANY
         most = min(target.tokens.maximum, max(target.tokens.minimum, limit))
@@ -147,30 +148,16 @@ class _Search:
         self.dear = not self.listed and self.latent >= DEAR
         self.best: dict[int, tuple[Tensor, Multisets]] = {}
         self.top: list[tuple[float, Multisets]] = []
-        self.by_kind: dict[str, float] = {}
-        self.trials, self.worst, self.complete = 0, -inf, True
-        self.costs = Costs()
-        self.turns = Turns([], self.costs)
+        self.worst = -inf
         self.found: list[list[tuple[Tensor, Multisets]]] = []
 
     def run(self, start: float, seconds: float) -> None:
-        """The fixed proposals, then what ascent makes of the best of them, then proposals that had to wait."""
+        """All proposals, those of many tokens first."""
         work = sum(p.numel() for p in self.compared.network.parameters())
         size = max(32, min(self.effort.size, self.effort.size * 2**15 // max(work, 1)))
         queries = min(MOST_QUERIES, isqrt(QUERIES * self.latent)) if self.dear else 0
         batches = sorted(proposals(self.space, self.compared.balance, size, queries), key=preferred)
-        self.turns = Turns([self.turn(batch) for batch in batches], self.costs)
-        self.turns.run(start + SHARE * seconds)
-        self.settle()
-        self.complete = self.turns.complete
-        end = start + seconds - min(0.2 * seconds, self.costs.most())  # the witness costs one more
-        self.ascend(end)
-        self.turns.run(end)
-        self.settle()
-
-    def not_reached(self) -> tuple[str, ...]:
-        ascent = () if "ascent" in self.by_kind or not self.effort.rounds else ("ascent",)
-        return self.turns.not_reached() + ascent
+        self.search(Turns([self.turn(batch) for batch in batches], self.costs), start, seconds, witness=1)
 
     # ---- errors
 

@@ -17,14 +17,14 @@ from torch import Tensor
 
 from sumformer.certificates.ascent import rows_in_time
 from sumformer.certificates.attack_inputs import InputSpace
-from sumformer.certificates.turns import Costs, Turn, Turns
+from sumformer.certificates.timed_search import TimedSearch
+from sumformer.certificates.turns import Turn, Turns
 from sumformer.certificates.witness import Witness
 from sumformer.targets.positions import with_positions
 
 MOST_TOKENS = 64
 NUMBERS = 2**18  # of one batch
 KEPT = 16
-SHARE = 0.6  # of the time, for the fixed lists
 
 Progress = Callable[[str, float], None]
 
@@ -37,36 +37,23 @@ class ListWitness(Witness):
         return super().balls(arb) if hasattr(self.target, "expression") else [arb(v) for v in self.wanted]
 
 
-class ListSearch:
+class ListSearch(TimedSearch):
     """The worst lists so far, by number of tokens."""
 
     def __init__(self, target: Any, network: Any, effort: Any, seed: int, progress: Progress | None = None) -> None:
-        self.target, self.network, self.effort, self.progress = target, network, effort, progress
+        super().__init__(effort)
+        self.target, self.network, self.progress = target, network, progress
         self.generator = torch.Generator().manual_seed(seed)
         self.best: dict[int, tuple[Tensor, Tensor]] = {}
-        self.by_kind: dict[str, float] = {}
-        self.trials, self.worst, self.complete = 0, -1.0, True
+        self.worst = -1.0
         most = min(target.tokens.maximum, max(target.tokens.minimum, MOST_TOKENS))
         self.space = InputSpace(target.input_box, target.tokens, network.outside, most, self.generator)
-        self.costs = Costs()
-        self.turns = Turns([], self.costs)
         self.found: list[list[tuple[Tensor, Tensor]]] = []
 
     def run(self, start: float, seconds: float) -> None:
-        """Fixed lists, then ascent from the worst of them, then lists that had to wait."""
+        """All lists, the longest first."""
         batches = sorted(self.batches(), key=lambda batch: (batch[1].shape[1] == 1, -batch[1].shape[1]))
-        self.turns = Turns([self.turn(kind, X) for kind, X in batches], self.costs)
-        self.turns.run(start + SHARE * seconds)
-        self.settle()
-        self.complete = self.turns.complete
-        end = start + seconds - min(0.2 * seconds, 2 * self.costs.most())  # the witness costs two more
-        self.ascend(end)
-        self.turns.run(end)
-        self.settle()
-
-    def not_reached(self) -> tuple[str, ...]:
-        ascent = () if "ascent" in self.by_kind or not self.effort.rounds else ("ascent",)
-        return self.turns.not_reached() + ascent
+        self.search(Turns([self.turn(kind, X) for kind, X in batches], self.costs), start, seconds, witness=2)
 
     def turn(self, kind: str, X: Tensor) -> Turn:
         found: list[tuple[Tensor, Tensor]] = []
