@@ -233,6 +233,8 @@ def of_differences(studies: Mapping[Node, KernelStudy]) -> None:
     """Refuse kernels that are no functions of x − y."""
     others = [to_source(s.kernel) for s in studies.values() if as_difference(s.kernel) is None]
     if others:
-        raise RefusedError(
-            "route mesh: a kernel is not a function of x − y", [f"{', '.join(dict.fromkeys(others))} is another one"]
-        )
+        reasons = [
+            f"{', '.join(dict.fromkeys(others))} is another one",
+            "route sums takes analytic ones of any form",
+        ]
+        raise RefusedError("route mesh: a kernel is not a function of x − y", reasons)
