@@ -11,29 +11,23 @@ from collections.abc import Sequence
 from math import prod
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from sumformer.errors import InputError, NotSupportedError, ShapeError
-from sumformer.nn.arithmetics import dtypes_of
+from sumformer.errors import NotSupportedError, ShapeError
+from sumformer.nn.cell_grid import CellGrid
 from sumformer.nn.codes import Code, make_code
-from sumformer.nn.pretrained import PretrainedModule
 from sumformer.nn.segments import Segments, read_sequences
 
 ROWS = 2**21  # numbers of Σ − φ(x_i), over the tokens worked on at a time
 
 
-class GridModule(PretrainedModule, ABC):
+class GridModule(CellGrid, ABC):
     """(batch, n, d) → (batch, n, width); cells, code and tables as `GridSumformer` says, g by the subclass."""
 
     def __init__(self, d: int, n: int, cells: Sequence[int], code: str, arithmetic: str) -> None:
-        super().__init__()
-        if len(cells) != d or any(k < 1 for k in cells):
-            raise InputError(f"{type(self).__name__}: expected {d} numbers of cells ≥ 1, got {list(cells)}")
-        self.d, self.n, self.cells, self.code, self.arithmetic = d, n, list(cells), code, arithmetic
-        self.inside, self.outside = dtypes_of(arithmetic, type(self).__name__)
+        super().__init__(d, cells, arithmetic)
+        self.n, self.code = n, code
         self._code: Code = make_code(code, prod(cells), n)
-        self.edges = nn.ParameterList(nn.Parameter(torch.zeros(k - 1, dtype=torch.float64)) for k in cells)
-        self.centres = nn.ParameterList(nn.Parameter(torch.zeros(k, dtype=self.inside)) for k in cells)
 
     @property
     def latent_dimension(self) -> int:
@@ -98,27 +92,3 @@ class GridModule(PretrainedModule, ABC):
         others = self.centre_of(self._code.decode(total.reshape(batch * n, -1), n - 1).to(x.device))
         own = x.to(self.inside).reshape(batch * n, 1, self.d)
         return self.value(own, others).reshape(batch, n, self.width).to(self.outside)
-
-    def quantise(self, x: Tensor) -> Tensor:
-        """q(x): (…, d) → (…), the cell's number; per coordinate, how many edges are ≤ x_c, exactly compared."""
-        number = torch.zeros(x.shape[:-1], dtype=torch.int64, device=x.device)
-        for c, count in enumerate(self.cells):
-            number = number * count + _count_below(self.edges[c].detach(), x[..., c].detach().double().contiguous())
-        return number
-
-    def centre_of(self, number: Tensor) -> Tensor:
-        """(…) → (…, d), the centre of the cell with that number."""
-        columns: list[Tensor] = []
-        for c in reversed(range(self.d)):
-            columns.insert(0, self.centres[c][number % self.cells[c]])
-            number = number // self.cells[c]
-        return torch.stack(columns, dim=-1)
-
-
-def _count_below(edges: Tensor, x: Tensor) -> Tensor:
-    """#{e ∈ edges : e ≤ x}; ONNX has no search, so a traced graph compares them all."""
-    if torch.compiler.is_compiling():
-        # a product counts as a sum does, and onnxruntime knows its shape where the batch is empty
-        below = (edges <= x.unsqueeze(-1)).to(edges.dtype) @ torch.ones_like(edges).unsqueeze(-1)
-        return below.squeeze(-1).long() if edges.shape[0] else torch.zeros_like(x, dtype=torch.int64)
-    return torch.searchsorted(edges, x, right=True)
