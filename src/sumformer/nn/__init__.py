@@ -4,6 +4,7 @@ from sumformer.nn import patterns as patterns
 from sumformer.nn.average_attention import AverageAttention as AverageAttention
 from sumformer.nn.bilinear_projection import BilinearProjection as BilinearProjection
 from sumformer.nn.block import Block as Block
+from sumformer.nn.cell_sumformer import CellSumformer as CellSumformer
 from sumformer.nn.compiled_transformer import CompiledTransformer as CompiledTransformer
 from sumformer.nn.deep_sets import DeepSets as DeepSets
 from sumformer.nn.deep_sets import mlp_deep_sets as mlp_deep_sets

@@ -25,6 +25,7 @@ _ROUTES = {
     "mesh": ("mesh_built", "mesh"),
     "symmetric": ("symmetric_route", "symmetric_route"),
     "grid": ("grid_route", "grid_route"),
+    "cells": ("cells_route", "cells"),
 }
 ROUTES = tuple(_ROUTES)
 TRIED = ("sums", "mesh")  # the others are taken at their word

@@ -8,7 +8,7 @@ import torch
 
 from sumformer.algebra.rounding import fraction_bounds
 from sumformer.errors import RefusedError
-from sumformer.nn.grid_module import GridModule
+from sumformer.nn.cell_grid import CellGrid
 from sumformer.targets.domain import Box, Tokens
 
 MOST_CELLS = 2**20
@@ -16,7 +16,7 @@ MOST_LANES = 2**12  # coordinates of Σ where n is a range
 MOST_TOKENS = 4096
 
 
-def fill_tables(network: GridModule, box: Box, positioned: bool = False) -> list[float]:
+def fill_tables(network: CellGrid, box: Box, positioned: bool = False) -> list[float]:
     """Write the tables; per coordinate max over cells of radius / half side, from the tables as rounded, rounded up.
 
     The last coordinate of a positioned target has a cell for each place 1, …, n, the place its centre: no error.

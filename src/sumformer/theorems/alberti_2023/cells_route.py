@@ -1,0 +1,179 @@
+"""A 4.1, discontinuous proof, free of n: Σ counts tokens cell by cell, and ψ runs the target's reductions over cells.
+
+Inside reductions every token, the own one too, is replaced by the centre of its cell; error ≤ modulus + rounding. A
+mean, a maximum and a minimum move no more than their bodies do, so the error holds for any number of tokens.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from math import ceil, prod
+
+import numpy as np
+
+from sumformer.algebra.rounding import fraction_bounds, shown_up
+from sumformer.certificates.certificate import OF_A_SUMFORMER, TORCH_FUNCTIONS, ErrorTerm
+from sumformer.errors import DomainError, RefusedError
+from sumformer.nn.cell_sumformer import CellSumformer, sees_own
+from sumformer.targets import reductions, to_source
+from sumformer.targets.measure_slopes import measure_modulus
+from sumformer.targets.target import Target
+from sumformer.targets.walk import has_function
+from sumformer.theorems.alberti_2023.arithmetic import Arithmetic, refuse_box
+from sumformer.theorems.alberti_2023.cells_rounding import cells_rounding
+from sumformer.theorems.alberti_2023.grid_tables import fill_tables
+from sumformer.theorems.built import ROUNDING_SLACK, SLACK, Built, Estimate
+
+MOST_CELLS = 2**20
+MOST_PAIRED = 2**15  # where bodies see x, and are evaluated on pairs of cells
+ACCEPT = 0.97  # of ε: leaves room for a checker whose enclosures are a little wider
+TRIAL = 64  # cells along each side that the first guess is measured with
+ATTEMPTS = 6
+
+
+@dataclass(frozen=True)
+class _Grid:
+    """The cells along each coordinate, and how far f moves when tokens move by half a cell."""
+
+    counts: list[int]
+    modulus: float
+
+    @property
+    def cells(self) -> int:
+        return prod(self.counts)
+
+
+def cells(f: Target, epsilon: float, arithmetic: Arithmetic) -> Built:
+    """The network with few cells, or a refusal that says which ε the budget of cells allows."""
+    f = _countless(f, arithmetic)
+    grid = _grid(f, _rounding(f, arithmetic), epsilon)
+    network = CellSumformer(to_source(f.expression), f.d, grid.counts, arithmetic.name)
+    ratios = fill_tables(network, f.box)
+    radius = [fraction_bounds(r)[1] * ratio for r, ratio in zip(f.box.radius, ratios, strict=True)]
+    modulus = measure_modulus(f, radius) if grid.modulus else 0.0
+    rounding = cells_rounding(f, arithmetic, np.asarray(radius), grid.cells)
+    room = epsilon * (1 - 1e-9)
+    if modulus + rounding > room:
+        reason = "the numbers of float64 are too far apart in this box"
+        raise RefusedError(f"route cells cannot reach ε = {epsilon:g}", [reason])
+    bound = min(SLACK * modulus, room - rounding)
+    parts = (
+        ErrorTerm("modulus of continuity at the cells", "enclosed", bound),
+        ErrorTerm("rounding", "rounding", max(min(ROUNDING_SLACK * rounding, room - bound), rounding)),
+    )
+    return Built(
+        network=network.eval().requires_grad_(False),
+        route="cells",
+        why=_why(f, grid),
+        terms=tuple(t for t in parts if t.bound > 0),
+        latent_dimension=network.latent_dimension,
+        assumptions=(*OF_A_SUMFORMER, *((TORCH_FUNCTIONS,) if has_function(f.expression) else ())),
+        constants={"cells": grid.counts, "radius": radius},
+    )
+
+
+def cells_estimate(f: Target, epsilon: float, arithmetic: Arithmetic) -> Estimate:
+    """The cells it would take; nothing is built."""
+    try:
+        f = _countless(f, arithmetic)
+        rounding = _rounding(f, arithmetic)
+        grid = _grid(f, rounding, epsilon)
+    except (RefusedError, DomainError) as error:
+        return Estimate.refused(error)
+    return Estimate(True, _why(f, grid), grid.cells, grid.cells, 0.1, (grid.modulus + rounding) / ACCEPT)
+
+
+def _countless(f: Target, arithmetic: Arithmetic) -> Target:
+    """f as the network evaluates it: without sums where n is a symbol."""
+    if arithmetic.dtype != "float64":
+        raise RefusedError("route cells computes in float64", ["dtype='mixed' keeps float32 in and out"])
+    if f.positioned:
+        reason = "every place is a cell of its own, so there are as many as tokens"
+        raise RefusedError(
+            "route cells gains nothing from positions", [reason, "route grid takes them, for few tokens"]
+        )
+    refuse_box(f.box, arithmetic)
+    return replace(f, expression=f.countless)
+
+
+def _why(f: Target, grid: _Grid) -> str:
+    cost = "reductions run over pairs of cells that occur" if _paired(f) else "reductions run over cells that occur"
+    shape = " × ".join(map(str, grid.counts))
+    return f"continuous with a certified modulus that is free of n: tokens are counted in {shape} cells; {cost}"
+
+
+def _paired(f: Target) -> bool:
+    return any(sees_own(part) for part in reductions(f.expression))
+
+
+def _most(f: Target) -> int:
+    return MOST_PAIRED if _paired(f) else MOST_CELLS
+
+
+def _rounding(f: Target, arithmetic: Arithmetic) -> float:
+    """Before the cells are known: for small ones, as many as there may be."""
+    return cells_rounding(f, arithmetic, np.array([float(r) for r in f.box.radius]) / TRIAL, _most(f))
+
+
+def _grid(f: Target, rounding: float, epsilon: float) -> _Grid:
+    """The least cells that were found whose modulus is within ε."""
+    room, most = ACCEPT * epsilon - rounding, _most(f)
+    shares = _shares(f)
+    if not any(shares):
+        return _Grid([1] * f.d, 0.0)
+    finest = _Grid(_scaled(shares, _largest(shares, most)), 0.0)
+    best: _Grid | None = None
+    scale = sum(s > 0 for s in shares) / room if room > 0 else 0.0
+    for _ in range(ATTEMPTS if scale else 0):
+        grid = _measured(f, _scaled(shares, scale))
+        if grid.modulus <= room and (best is None or grid.cells < best.cells):
+            best = grid
+        new = scale * grid.modulus / room * (1 + 2.0**-12)
+        if prod(_scaled(shares, new)) > most and grid.counts == finest.counts:
+            break
+        scale = min(new, _largest(shares, most))
+        if best is not None and prod(_scaled(shares, scale)) >= 0.97 * best.cells:
+            return best
+    if best is not None:
+        return best
+    raise _refusal(f, _measured(f, finest.counts), rounding, epsilon)
+
+
+def _shares(f: Target) -> list[float]:
+    """For each coordinate, how far f moves when tokens move by half a side in it, by what small moves do."""
+    half = [fraction_bounds(r)[1] for r in f.box.radius]
+    alone = [[h / TRIAL * (k == c) for k, h in enumerate(half)] for c in range(f.d)]
+    return [TRIAL * measure_modulus(f, moves) for moves in alone]
+
+
+def _scaled(shares: list[float], scale: float) -> list[int]:
+    """Cells in proportion to the shares, so that each coordinate has an equal part in the error."""
+    return [max(1, ceil(share * scale)) for share in shares]
+
+
+def _largest(shares: list[float], most: int) -> float:
+    """The largest scale with at most so many cells, by halving."""
+    low, high = 0.0, most / max(shares)
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (middle, high) if prod(_scaled(shares, middle)) <= most else (low, middle)
+    return low
+
+
+def _measured(f: Target, counts: list[int]) -> _Grid:
+    moves = [fraction_bounds(r / k)[1] for r, k in zip(f.box.radius, counts, strict=True)]
+    return _Grid(counts, measure_modulus(f, moves))
+
+
+def _refusal(f: Target, finest: _Grid, rounding: float, epsilon: float) -> RefusedError:
+    reachable = (finest.modulus + rounding) / ACCEPT * (1 + 1e-9)
+    pairs = ", as bodies are evaluated on pairs of them" if _paired(f) else ""
+    return RefusedError(
+        f"route cells cannot reach ε = {epsilon:g}",
+        [
+            f"the budget is {_most(f)} cells{pairs}",
+            f"with {' × '.join(map(str, finest.counts))} of them tokens move f by up to {finest.modulus:.4g}",
+            f"reachable here: ε = {shown_up(reachable)}",
+        ],
+        reachable,
+    )
