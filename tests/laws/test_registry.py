@@ -12,6 +12,7 @@ from .modules import CASES
 # TokenEmbedding takes integers, which have neither NaN nor gradients: tests/nn/test_token_embedding.py.
 NOT_CASES = {"Concatenated", "Entmax15", "Hardmax", "MLP", "PairMLP", "PolynomialFeatures", "Softmax", "Sparsemax"}
 ELSEWHERE = {
+    "CellSumformer",
     "CompiledTransformer",
     "DeepTransformer",
     "ExpressionSumformer",

@@ -16,7 +16,7 @@ from sumformer.cli.output import Json, command, console, messages, print_json
 from sumformer.errors import InputError
 from sumformer.theorems.alberti_2023.arithmetic import ARITHMETICS
 from sumformer.theorems.built import Estimate
-from sumformer.theorems.routes import ROUTES, estimate
+from sumformer.theorems.routes import estimate, in_order
 
 
 @command
@@ -36,7 +36,7 @@ def routes(
     f = formula_target(expression, n=tokens, d=dim, box=box, positions=positions)
     found: dict[str, Estimate] = {}
     with messages.status("…") as status:
-        for route in ROUTES:
+        for route in in_order(f):
             status.update(f"route {route} …")
             found[route] = estimate(f, epsilon, ARITHMETICS[dtype], route)
     chosen = next((name for name, one in found.items() if one.possible), None)

@@ -23,9 +23,10 @@ class CellCounts:
 
     @staticmethod
     def of(total: Tensor) -> CellCounts:
-        """Of Σ (batch, K); all K cells where a compiler or a transform looks on, to which values are unknown."""
+        """Of Σ (batch, K); all K cells where values are unknown: to a compiler, a transform, a graph being captured."""
         batch, size = total.shape
-        if torch.compiler.is_compiling() or transformed():
+        captured = total.is_cuda and torch.cuda.is_current_stream_capturing()
+        if torch.compiler.is_compiling() or transformed() or captured:
             return CellCounts(torch.arange(size, device=total.device).expand(batch, size), total, None)
         row, cell = (total != 0).nonzero(as_tuple=True)
         each = torch.bincount(row, minlength=batch)

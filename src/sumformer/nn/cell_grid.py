@@ -42,6 +42,13 @@ class CellGrid(PretrainedModule, ABC):
             number = number * count + _count_below(self.edges[c].detach(), x[..., c].detach().double().contiguous())
         return number
 
+    def cell_by_hand(self, token: Sequence[float]) -> int:
+        """q of one token as the formula has it, which `quantise` must give too."""
+        number = 0
+        for edges, count, x in zip(self.edges, self.cells, token, strict=True):
+            number = number * count + sum(edge <= x for edge in edges.tolist())
+        return number
+
     def centre_of(self, number: Tensor) -> Tensor:
         """(…) → (…, d), the centre of the cell with that number."""
         columns: list[Tensor] = []

@@ -56,11 +56,11 @@ class CellSumformer(CellGrid, SummarisingModule):
         self.expression = expression
         tree = parse(expression, d)
         self.width = tree.width
-        self._reductions = all_reductions(tree)
-        places: dict[Reduce, int] = {part: i for i, part in enumerate(self._reductions)}
-        self._bodies = [Program(part.body, places) for part in self._reductions]
+        self.parts = all_reductions(tree)
+        places: dict[Reduce, int] = {part: i for i, part in enumerate(self.parts)}
+        self._bodies = [Program(part.body, places) for part in self.parts]
         self._program = Program(tree, places)
-        self.pairs = any(sees_own(part) for part in self._reductions)
+        self.pairs = any(sees_own(part) for part in self.parts)
 
     @property
     def latent_dimension(self) -> int:
@@ -144,7 +144,7 @@ class CellSumformer(CellGrid, SummarisingModule):
         """V_R at the cells `own` (batch, P), for each reduction: (batch, P or 1, width)."""
         tables: list[Tensor] = []
         pieces = 1 if own is None else self._pieces(own, sources)
-        for part, body in zip(self._reductions, self._bodies, strict=True):
+        for part, body in zip(self.parts, self._bodies, strict=True):
             if own is None or not sees_own(part):
                 tables.append(self._values(part, body, None, sources, count, [t[:, :1] for t in tables]))
                 continue
@@ -159,7 +159,7 @@ class CellSumformer(CellGrid, SummarisingModule):
     def _pieces(self, own: Tensor, sources: CellCounts) -> int:
         if torch.compiler.is_compiling():
             return 1
-        width = max(max(part.width, self.d) for part in self._reductions)
+        width = max(max(part.width, self.d) for part in self.parts)
         most = PAIRS if own.device.type == "cpu" else _ON_A_DEVICE
         at_once = max(1, most // (width * max(1, sources.cells.numel())))
         return max(1, -(-own.shape[1] // at_once))

@@ -29,7 +29,7 @@ def explain_grid(made: Construction, network: GridModule, X: Tensor, tokens: Ten
     code = make_code(network.code, prod(network.cells), network.n)
     rest = code.sum(cells[None])[:, None] - code.encode(cells[None])
     decoded = code.decode(rest.reshape(n, -1), n - 1)
-    ideal = [_cell(network, token) for token in inputs.tolist()]
+    ideal = [network.cell_by_hand(token) for token in inputs.tolist()]
     centres = network.centre_of(torch.tensor(ideal))
     others = torch.stack([torch.cat([centres[:i], centres[i + 1 :]]) for i in range(n)])
     outputs = network.value(inputs.to(network.inside)[:, None], others).double()
@@ -52,13 +52,6 @@ def explain_grid(made: Construction, network: GridModule, X: Tensor, tokens: Ten
         ("y_i = f(x_i, centres of the others' cells): the own token is not moved",),
         centres=centres.double(),
     )
-
-
-def _cell(network: GridModule, token: list[float]) -> int:
-    number = 0
-    for edges, count, x in zip(network.edges, network.cells, token, strict=True):
-        number = number * count + sum(edge <= x for edge in edges.tolist())
-    return number
 
 
 def _radii(made: Construction, network: GridModule) -> list[float]:

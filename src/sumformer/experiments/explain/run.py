@@ -10,12 +10,14 @@ import torch
 from torch import Tensor
 
 from sumformer.errors import InputError, NotSupportedError
+from sumformer.experiments.explain.cells import explain_cells
 from sumformer.experiments.explain.compiled import explain_compiled
 from sumformer.experiments.explain.explanation import Explanation
 from sumformer.experiments.explain.grid import explain_grid
 from sumformer.experiments.explain.look_up import explain_look_up
 from sumformer.experiments.explain.mesh import explain_mesh
 from sumformer.experiments.explain.sums import explain_sums
+from sumformer.nn.cell_sumformer import CellSumformer
 from sumformer.nn.compiled_transformer import CompiledTransformer
 from sumformer.nn.deep_transformer import DeepTransformer
 from sumformer.nn.expression_sumformer import ExpressionSumformer
@@ -58,6 +60,8 @@ def _explain(made: Construction, X: Tensor) -> Explanation:
             return explain_sums(made, network, X, tokens)
         case MeshSumformer():
             return explain_mesh(made, network, X, tokens)
+        case CellSumformer():
+            return explain_cells(made, network, X)
         case GridModule():
             return explain_grid(made, network, X, tokens)
     raise NotSupportedError(
