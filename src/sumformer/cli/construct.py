@@ -33,9 +33,7 @@ Tokens = Annotated[str, typer.Option("--tokens", "-n", help="How many tokens: 3,
 BoxOption = Annotated[str | None, typer.Option("--box", help="Domain, as -1:1 or 0:1,-2:2; default 0:1.")]
 Positions = Annotated[bool, typer.Option("--positions", help="Let i and j be the places of x and y, 1 to n.")]
 Dtype = Annotated[str, typer.Option("--dtype", help="float64, float32, or mixed (float32 in and out, float64 inside).")]
-Route = Annotated[
-    str | None, typer.Option("--route", help="Force one of exact, sums, mesh, symmetric, grid, cells.")
-]
+Route = Annotated[str | None, typer.Option("--route", help="Force one of exact, sums, mesh, symmetric, grid, cells.")]
 As = Annotated[
     str, typer.Option("--as", help="sumformer, transformer, linformer, performer, …, or all of these four in a table.")
 ]

@@ -20,6 +20,7 @@ _CHECKERS = {
     "SymmetricSumformer": "symmetric.checking",
     "GridSumformer": "grid.checking",
     "OpaqueGridSumformer": "opaque.checking",
+    "CellSumformer": "counted.checking",
     "Positioned": "positions.checking",
     "CompiledTransformer": "compiled.checking",
     "DeepTransformer": "deep.checking",

@@ -1,0 +1,53 @@
+"""config.json of a `CellSumformer`: the expression, and the cells that stand for tokens inside its reductions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+from pathlib import Path
+from typing import Any
+
+from sumformer.certificates.checker.files import MAX_D, read_described
+from sumformer.certificates.checker.grid.tables import MAX_CELLS
+from sumformer.certificates.checker.json_values import has_keys, integer, items
+from sumformer.targets.node import Node
+from sumformer.targets.parser import parse
+
+TYPE = "CellSumformer"
+_KEYS = {"type", "expression", "d", "cells", "arithmetic"}
+
+
+@dataclass(frozen=True)
+class Network:
+    """The formula, and the number of cells along each coordinate."""
+
+    expression: Node
+    d: int
+    cells: tuple[int, ...]
+    arithmetic: str
+
+    @property
+    def latent_dimension(self) -> int:
+        """Σ has a count for each cell."""
+        return prod(self.cells)
+
+
+def read_counted(folder: Path) -> Network:
+    return read_described(folder, "a network that counts cells", _network)
+
+
+def _network(data: Any) -> Network:
+    has_keys(data, _KEYS)
+    d = integer(data["d"])
+    cells = tuple(integer(k) for k in items(data["cells"]))
+    if data["type"] != TYPE:
+        raise ValueError(f"expected a network of type {TYPE}, got {data['type']!r}")
+    if not 1 <= d <= MAX_D or len(cells) != d:
+        raise ValueError(f"expected 1 ≤ d ≤ {MAX_D}, and d numbers of cells")
+    if any(k < 1 for k in cells) or prod(cells) > MAX_CELLS:
+        raise ValueError(f"expected at least one cell along each coordinate, and at most {MAX_CELLS} in all")
+    if data["arithmetic"] not in ("float64", "float32", "mixed"):
+        raise ValueError(f"unknown arithmetic {data['arithmetic']!r}")
+    if not isinstance(data["expression"], str):
+        raise ValueError("expected the expression as a string")
+    return Network(parse(data["expression"], d), d, cells, data["arithmetic"])
