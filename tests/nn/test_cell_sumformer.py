@@ -5,8 +5,7 @@ import torch
 
 from sumformer.errors import InputError, NotSupportedError, ShapeError
 from sumformer.interop.onnx import export_onnx
-from sumformer.nn import CellSumformer
-from sumformer.nn import cell_sumformer as home
+from sumformer.nn import CellSumformer, cell_reductions, cell_sumformer
 from sumformer.targets import Environment, evaluate, parse
 from sumformer.targets.domain import Box
 from sumformer.targets.torch_evaluation import TorchOperations, evaluate_tensor
@@ -55,8 +54,8 @@ def test_it_is_the_target_at_centres(source, n):
 def test_pieces_and_traced_graphs_give_the_same(source, monkeypatch):
     X, net = tokens(5, 30), network(source)
     wanted = net(X)
-    monkeypatch.setattr(home, "PAIRS", 8)
-    monkeypatch.setattr(home, "BATCH_ELEMENTS", 24)
+    monkeypatch.setattr(cell_reductions, "PAIRS", 8)
+    monkeypatch.setattr(cell_sumformer, "BATCH_ELEMENTS", 24)
     torch.testing.assert_close(net(X), wanted, rtol=1e-14, atol=1e-14)
     torch.testing.assert_close(torch.func.vmap(lambda x: net(x[None])[0])(X), wanted, rtol=1e-13, atol=1e-13)
 
@@ -84,7 +83,7 @@ def test_packs(source):
 def test_summaries_add_up_and_count():
     X, net = tokens(2, 30, 4), network("max(norm(x-y)) + mean(y[0])")
     whole = net.summarise(X)
-    assert whole.total.sum(1).tolist() == [30, 30]
+    assert whole.total[:, :12].sum(1).tolist() == whole.total[:, 12:].sum(1).tolist() == [30, 30]
     assert torch.equal((net.summarise(X[:, :11]) + net.summarise(X[:, 11:])).total, whole.total)
     less = whole - net.summarise(X[:, 20:])
     torch.testing.assert_close(net.apply(X, less), net.apply(X, net.summarise(X[:, :20])), rtol=0, atol=0)
@@ -97,10 +96,22 @@ def test_summaries_add_up_and_count():
 
 def test_many_tokens_of_few_cells_cost_no_pairs_of_tokens():
     X = tokens(1, 200_000, 6)
-    out = network("max(norm(x-y))")(X)  # 4e10 pairs
-    torch.testing.assert_close(
-        out[:, :50], network("max(norm(x-y))").apply(X[:, :50], network("max(y[0])").summarise(X))
-    )
+    net = network("max(norm(x-y))")
+    out = net(X)  # 4e10 pairs
+    torch.testing.assert_close(out[:, :50], net.apply(X[:, :50], net.summarise(X)))
+
+
+def test_reductions_that_read_other_coordinates_have_tables_of_their_own():
+    """max(y) ∈ ℝ^d is d tables of K cells, never one of K^d."""
+    d = 40
+    X = torch.rand(3, 9, d, generator=torch.Generator().manual_seed(7), dtype=torch.float64)
+    net = network("max(y) - min(abs(x - y))*mean(y[0])", cells=(50,) * d)
+    assert net.latent_dimension == 50 * d
+    torch.testing.assert_close(net(X), naive("max(y) - min(abs(x - y))*mean(y[0])", X, (50,) * d), rtol=1e-13, atol=0)
+    whole = network("max(y*mean(norm(x - y)))", cells=(3, 4))
+    assert whole.latent_dimension == 12
+    apart = network("cat(max(y[1]), max(y[0]*x[1]))", cells=(3, 4))
+    assert apart.latent_dimension == 4 + 12
 
 
 def test_tokens_on_edges_and_outside_have_a_cell():
@@ -145,6 +156,6 @@ def test_wrong_use_is_explained(tmp_path):
         CellSumformer("max(y)", 1, [3], "float16")
     with pytest.raises(ShapeError):
         network("max(y[0])").summarise(tokens(1, 3), torch.ones(1, 4))
-    wide = network("max(y[0] - x[0])", cells=(64, 64))
+    wide = network("max(norm(y - x))", cells=(64, 64))
     with pytest.raises(NotSupportedError, match="all pairs of cells"):
         export_onnx(wide, tmp_path / "wide.onnx", tokens(1, 3))

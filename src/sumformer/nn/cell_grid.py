@@ -35,27 +35,39 @@ class CellGrid(PretrainedModule, ABC):
     def latent_dimension(self) -> int:
         """d', the number of coordinates of Σ."""
 
-    def quantise(self, x: Tensor) -> Tensor:
-        """q(x): (…, d) → (…), the cell's number; per coordinate, how many edges are ≤ x_c, exactly compared."""
+    def quantise(self, x: Tensor, coordinates: Sequence[int] | None = None) -> Tensor:
+        """q(x): (…, d) → (…), the cell's number; per coordinate, how many edges are ≤ x_c, exactly compared.
+
+        Of some `coordinates` alone: the number of the cell of a grid over these.
+        """
         number = torch.zeros(x.shape[:-1], dtype=torch.int64, device=x.device)
-        for c, count in enumerate(self.cells):
-            number = number * count + _count_below(self.edges[c].detach(), x[..., c].detach().double().contiguous())
+        for c in self._axes(coordinates):
+            below = _count_below(self.edges[c].detach(), x[..., c].detach().double().contiguous())
+            number = number * self.cells[c] + below
         return number
 
-    def cell_by_hand(self, token: Sequence[float]) -> int:
+    def cell_by_hand(self, token: Sequence[float], coordinates: Sequence[int] | None = None) -> int:
         """q of one token as the formula has it, which `quantise` must give too."""
         number = 0
-        for edges, count, x in zip(self.edges, self.cells, token, strict=True):
-            number = number * count + sum(edge <= x for edge in edges.tolist())
+        for c in self._axes(coordinates):
+            number = number * self.cells[c] + sum(edge <= token[c] for edge in self.edges[c].tolist())
         return number
 
-    def centre_of(self, number: Tensor) -> Tensor:
-        """(…) → (…, d), the centre of the cell with that number."""
-        columns: list[Tensor] = []
-        for c in reversed(range(self.d)):
-            columns.insert(0, self.centres[c][number % self.cells[c]])
+    def centre_of(self, number: Tensor, coordinates: Sequence[int] | None = None) -> Tensor:
+        """(…) → (…, d), the centre of the cell with that number; 0 in coordinates that are not of its grid."""
+        axes = self._axes(coordinates)
+        columns = [self.centres[0].new_zeros(()).expand(number.shape)] * self.d
+        for c in reversed(axes):
+            columns[c] = self.centres[c][number % self.cells[c]]
             number = number // self.cells[c]
         return torch.stack(columns, dim=-1)
+
+    def nearest(self, x: Tensor) -> Tensor:
+        """(…, d) → (…, d), the centre of the token's cell."""
+        return torch.stack([self.centre_of(self.quantise(x, [c]), [c])[..., c] for c in range(self.d)], dim=-1)
+
+    def _axes(self, coordinates: Sequence[int] | None) -> Sequence[int]:
+        return range(self.d) if coordinates is None else coordinates
 
 
 def _count_below(edges: Tensor, x: Tensor) -> Tensor:

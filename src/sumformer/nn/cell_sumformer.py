@@ -1,10 +1,11 @@
 """A Sumformer that counts tokens cell by cell: the discontinuous proof of A 4.1, free of n.
 
-φ(y)      = e_{q(y)} ∈ {0, 1}^K                          which of the K cells y lies in
-Σ         = Σ_k φ(x_k) ∈ ℕ^K                             exact, and so are sums and differences of summaries
-V_R(p)    = ⊕_j body_R(m_p, m_j, V(p))                   for each reduction R, m_j the centre of cell j, taken Σ_j times
-ψ(x, Σ)   = the target around its reductions at x itself, with V_R(q(x)) for R
+φ(y)      = (e_{q_F(y)})_F, one-hot             which cell y lies in, of a grid over the coordinates that F reads
+Σ         = Σ_k φ(x_k) ∈ ℕ^d'                   exact, and so are sums and differences of summaries
+V_R(p)    = ⊕_j body_R(m_p, m_j, V(p))          for each reduction R of F, m_j the centre of cell j, taken Σ_{F,j} times
+ψ(x, Σ)   = the target around its reductions at x itself, with V_R(q_F(x)) for R
 
+Families F are the reductions that read the same coordinates: max(y) ∈ ℝ^d needs d tables of K cells, not one of K^d.
 Tokens are looked at once; the reductions run over pairs of cells that occur, of which there are at most K² however many
 tokens there are. Means, maxima and minima move no more than their bodies do, so the error is free of n too.
 """
@@ -20,17 +21,16 @@ from torch import Tensor
 from sumformer.errors import NotSupportedError, ShapeError
 from sumformer.nn.cell_counts import CellCounts
 from sumformer.nn.cell_grid import CellGrid
+from sumformer.nn.cell_reductions import CellReductions, Sources
 from sumformer.nn.inputs import check_tokens, keep_from_attention_mask, zero_padding
 from sumformer.nn.network_operations import NetworkOperations
 from sumformer.nn.program import Program
 from sumformer.nn.segments import Segments, read_sequences
 from sumformer.nn.summarising import SummarisingModule
 from sumformer.nn.summary import Summary
-from sumformer.targets import Node, Reduce, parse
-from sumformer.targets import reductions as all_reductions
+from sumformer.targets import parse
+from sumformer.targets.coordinatewise import coordinatewise, families
 
-PAIRS = 2**18  # values of a body held at a time: what a CPU's cache holds
-_ON_A_DEVICE = 2**25  # the same where every piece costs launches
 BATCH_ELEMENTS = 2**24  # numbers of Σ of all sequences that are held at a time
 TRACED = 2**11  # cells whose pairs a compiled graph writes out
 
@@ -54,17 +54,16 @@ class CellSumformer(CellGrid, SummarisingModule):
     def __init__(self, expression: str, d: int, cells: Sequence[int], arithmetic: str) -> None:
         super().__init__(d, cells, arithmetic)
         self.expression = expression
-        tree = parse(expression, d)
-        self.width = tree.width
-        self.parts = all_reductions(tree)
-        places: dict[Reduce, int] = {part: i for i, part in enumerate(self.parts)}
-        self._bodies = [Program(part.body, places) for part in self.parts]
-        self._program = Program(tree, places)
-        self.pairs = any(sees_own(part) for part in self.parts)
+        self.tree = coordinatewise(parse(expression, d))
+        self.width = self.tree.width
+        self.families = tuple(CellReductions(family, d, self.inside) for family in families(self.tree))
+        self.parts = tuple(part for family in self.families for part in family.parts)
+        self.sizes = [prod(self.cells[c] for c in family.coordinates) for family in self.families]
+        self._program = Program(self.tree, {part: i for i, part in enumerate(self.parts)})
 
     @property
     def latent_dimension(self) -> int:
-        return prod(self.cells)
+        return sum(self.sizes)
 
     # ---- φ and Σ
 
@@ -79,8 +78,11 @@ class CellSumformer(CellGrid, SummarisingModule):
     def _summarise(self, z: Tensor, weights: Tensor | None, keep: Tensor | None) -> Summary:
         w = z.new_ones(z.shape[:2], dtype=self.inside) if weights is None else weights.to(self.inside)
         w = w if keep is None else torch.where(keep, w, torch.zeros((), dtype=self.inside, device=w.device))
-        total = w.new_zeros(z.shape[0], self.latent_dimension)
-        return Summary(total.scatter_add(1, self.quantise(z), w), w.sum(1))  # index_add races in onnxruntime
+        tables = [
+            w.new_zeros(z.shape[0], size).scatter_add(1, self.quantise(z, family.coordinates), w)
+            for family, size in zip(self.families, self.sizes, strict=True)  # index_add races in onnxruntime
+        ]
+        return Summary(torch.cat(tables, dim=1) if tables else w[:, :0], w.sum(1))
 
     def forward(
         self,
@@ -95,7 +97,7 @@ class CellSumformer(CellGrid, SummarisingModule):
 
     def _read(self, x: Tensor, keep: Tensor | None) -> Tensor:
         """Every sequence has a Σ of its own: of a large batch some at a time."""
-        some = max(1, BATCH_ELEMENTS // self.latent_dimension)
+        some = max(1, BATCH_ELEMENTS // max(1, self.latent_dimension))
         if torch.compiler.is_compiling() or some >= x.shape[0]:
             return self._rows(x, keep)
         masks = [None] * x.shape[0] if keep is None else torch.split(keep, some)
@@ -103,7 +105,7 @@ class CellSumformer(CellGrid, SummarisingModule):
 
     def _rows(self, x: Tensor, keep: Tensor | None) -> Tensor:
         if keep is not None:  # padding is moved into the box; its count is 0, but that of a row of nothing else
-            x = torch.where(keep.unsqueeze(-1), x, self.centre_of(torch.zeros_like(x[..., 0], dtype=torch.long)).to(x))
+            x = torch.where(keep.unsqueeze(-1), x, torch.stack([m[0] for m in self.centres]).to(x))
         seen = None if keep is None else keep | ~keep.any(-1, keepdim=True)
         return zero_padding(self.psi_of(x, self._summarise(x, None, seen)), keep)
 
@@ -116,97 +118,34 @@ class CellSumformer(CellGrid, SummarisingModule):
         return out.expand(*x.shape[:2], self.width).to(self.outside)
 
     def reduced(self, x: Tensor, state: Summary) -> list[Tensor]:
-        """What stands in ψ for each reduction of the expression, inner ones first: (batch, n or 1, its width)."""
+        """What stands in ψ for each of `parts`: (batch, n or 1, its width)."""
         return self._reduced(x, state)
 
     def _reduced(self, x: Tensor, state: Summary) -> list[Tensor]:
         total = state.total.to(self.inside).expand(x.shape[0], -1)
         count = state.count.to(self.inside).expand(x.shape[0])
-        if torch.compiler.is_compiling() and self.pairs and self.latent_dimension > TRACED:
+        counts = zip(self.families, torch.split(total, self.sizes, dim=1), strict=True)
+        return [values for family, own in counts for values in self._of_family(family, x, own, count)]
+
+    def _of_family(self, family: CellReductions, x: Tensor, total: Tensor, count: Tensor) -> list[Tensor]:
+        if torch.compiler.is_compiling() and family.pairs and total.shape[1] > TRACED:
             raise NotSupportedError(
                 f"CellSumformer: a traced graph writes out all pairs of cells, of at most {TRACED}; "
-                f"this network has {self.latent_dimension}: run it uncompiled, or construct with a larger ε"
+                f"this network has {total.shape[1]}: run it uncompiled, or construct with a larger ε"
             )
-        sources = CellCounts.of(total)
-        if not self.pairs:
-            return self._tables(None, sources, count)
-        cells = self.quantise(x)
-        own = CellCounts.of(
-            torch.zeros_like(total).scatter_add(1, cells, torch.ones_like(x[..., 0], dtype=self.inside))
-        )
+        sources = Sources(CellCounts.of(total), count, lambda cells: self.centre_of(cells, family.coordinates))
+        if not family.pairs:
+            return family.tables(None, sources)
+        cells = self.quantise(x, family.coordinates)
+        once = torch.ones_like(x[..., 0], dtype=self.inside)
+        own = CellCounts.of(torch.zeros_like(total).scatter_add(1, cells, once))
         place = own.find(cells)
         return [
             table.gather(1, place.unsqueeze(-1).expand(-1, -1, table.shape[2])) if table.shape[1] > 1 else table
-            for table in self._tables(own.cells, sources, count)
+            for table in family.tables(own.cells, sources)
         ]
-
-    def _tables(self, own: Tensor | None, sources: CellCounts, count: Tensor) -> list[Tensor]:
-        """V_R at the cells `own` (batch, P), for each reduction: (batch, P or 1, width)."""
-        tables: list[Tensor] = []
-        pieces = 1 if own is None else self._pieces(own, sources)
-        for part, body in zip(self.parts, self._bodies, strict=True):
-            if own is None or not sees_own(part):
-                tables.append(self._values(part, body, None, sources, count, [t[:, :1] for t in tables]))
-                continue
-            rows = []
-            for i, cells in enumerate(own.chunk(pieces, dim=1)):
-                size = -(-own.shape[1] // pieces)
-                known = [t[:, i * size : i * size + cells.shape[1]] if t.shape[1] > 1 else t for t in tables]
-                rows.append(self._values(part, body, cells, sources, count, known))
-            tables.append(torch.cat(rows, dim=1))
-        return tables
-
-    def _pieces(self, own: Tensor, sources: CellCounts) -> int:
-        if torch.compiler.is_compiling():
-            return 1
-        width = max(max(part.width, self.d) for part in self.parts)
-        most = PAIRS if own.device.type == "cpu" else _ON_A_DEVICE
-        at_once = max(1, most // (width * max(1, sources.cells.numel())))
-        return max(1, -(-own.shape[1] // at_once))
-
-    def _values(
-        self, part: Reduce, body: Program, own: Tensor | None, sources: CellCounts, count: Tensor, known: list[Tensor]
-    ) -> Tensor:
-        """⊕_j body(m_p, m_j, V(p)) for p in `own` (batch, P), `known` the V(p) of inner reductions."""
-        ops = NetworkOperations(self.inside, count.device)
-        x = None if own is None else self.centre_of(own).unsqueeze(2)
-        values = body.run(ops, x, self.centre_of(sources.cells).unsqueeze(1), [v.unsqueeze(2) for v in known])
-        often = sources.counts.unsqueeze(1)
-        if part.kind.endswith("_others") and own is not None:
-            often = often - (own.unsqueeze(2) == sources.cells.unsqueeze(1)).to(often)
-            count = count - 1
-        return _fold(part.kind, values.expand(*values.shape[:2], often.shape[2], part.width), often, count)
 
     def extra_repr(self) -> str:
         grid = "×".join(str(k) for k in self.cells)
         shape = f"ℝ^{{n×{self.d}}} → ℝ^{{n×{self.width}}}"
         return f"{shape}, {self.expression}, {grid} cells, d' = {self.latent_dimension}, {self.arithmetic}"
-
-
-def sees_own(part: Reduce) -> bool:
-    """Whether a reduction depends on the own token: by its body, by what it leaves out, or by an inner one."""
-    if part.kind.endswith("_others"):
-        return True
-    stack: list[Node] = [part.body]
-    while stack:
-        node = stack.pop()
-        if isinstance(node, Reduce):
-            if sees_own(node):
-                return True
-        elif not node.children:
-            if node.free == {"x"}:
-                return True
-        else:
-            stack.extend(node.children)
-    return False
-
-
-def _fold(kind: str, values: Tensor, often: Tensor, count: Tensor) -> Tensor:
-    """⊕ over the sources, the third dimension of values (batch, P, U, width), each `often` (batch, P or 1, U)."""
-    there = (often > 0).unsqueeze(-1)
-    if kind in ("max", "min"):
-        worst = float("-inf") if kind == "max" else float("inf")
-        values = torch.where(there, values, values.new_full((), worst))
-        return values.amax(2) if kind == "max" else values.amin(2)
-    total = (torch.where(there, values, 0.0) * often.unsqueeze(-1)).sum(2)
-    return total / count[:, None, None] if kind.startswith("mean") else total

@@ -59,7 +59,7 @@ def measure_modulus(f: Target, weights: Sequence[float], most: int = LAST) -> fl
 def _on_grid(f: Target, omega: FloatArray, pairs: int, reasons: dict[str, None]) -> float:
     """The bound by so many pairs of equal cells."""
     reasons.clear()
-    y = cells_of(f.box, max(2, round(pairs ** (1 / (2 * f.d)))))
+    y = cells_of(f.box, splits_of(pairs, f.d))
     size = max(1, CHUNK // len(y.lo))
     worst = 0.0
     for start in range(0, len(y.lo), size):
@@ -67,6 +67,12 @@ def _on_grid(f: Target, omega: FloatArray, pairs: int, reasons: dict[str, None])
         worst = max(worst, float(np.max(slopes.of(f.countless).length)))
         reasons.update(slopes.reasons)
     return worst
+
+
+def splits_of(pairs: int, d: int) -> int:
+    """Cells along a side for about so many pairs of x and y; one where two are more than `LAST`."""
+    wanted = max(2, round(pairs ** (1 / (2 * d))))
+    return wanted if wanted ** (2 * d) <= LAST else 1
 
 
 def cells_of(box: Box, splits: int) -> Interval:

@@ -33,7 +33,7 @@ def weighted_mean(node: Node) -> tuple[Reduce, Node, Node] | None:
     match node:
         case Binary("/", Reduce() as top, Reduce() as bottom) if top.kind == bottom.kind and top.kind in KINDS:
             a = _cofactor(top.body, bottom.body)
-            return None if a is None or bottom.width != 1 else (bottom, bottom.body, a)
+            return (bottom, bottom.body, a) if a is not None and bottom.width in (1, a.width) else None
     return None
 
 

@@ -5,12 +5,14 @@ Counts must come back exactly; a centre is within half a cell of its token. x it
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor
 
 from sumformer.experiments.explain.explanation import BlockLine, Explanation, ValueLine
 from sumformer.nn.cell_sumformer import CellSumformer
-from sumformer.targets import Environment, Reduce, evaluate, parse, to_source
+from sumformer.targets import Environment, Reduce, evaluate, to_source
 from sumformer.targets.torch_evaluation import TorchOperations, evaluate_tensor
 from sumformer.theorems.construction import Construction
 
@@ -21,36 +23,51 @@ def explain_cells(made: Construction, network: CellSumformer, X: Tensor) -> Expl
     """X as given."""
     inputs = X.to(network.outside)
     state = network.summarise(inputs[None])
-    cells = [network.cell_by_hand(token) for token in inputs.tolist()]
-    centres = network.centre_of(torch.tensor(cells)).double()
-    own = ValueLine("q(x_1)", "own cell", None, "φ", float(network.quantise(inputs)[0]), float(cells[0]), 0.0)
-    at = network.centre_of(network.quantise(inputs)).tolist()[0]
-    lines = [own]
-    for c, radius in enumerate(made.certificate.constants["radius"]):
-        lines.append(ValueLine(f"x_1[{c}]", "centre", c, "φ", at[c], float(inputs[0, c]), radius))
-    for cell in sorted(set(cells)):
-        held = float(state.total[0, cell])
-        lines.append(ValueLine(f"Σ cell {cell}", "tokens in it", cell, "Σ", held, float(cells.count(cell)), 0.0))
+    centres = network.nearest(inputs).double()
+    lines = [
+        ValueLine(f"x_1[{c}]", "centre", c, "φ", float(centres[0, c]), float(inputs[0, c]), radius)
+        for c, radius in enumerate(made.certificate.constants["radius"])
+    ]
+    start = 0
+    for family, size in zip(network.families, network.sizes, strict=True):
+        lines += _counts(network, family.coordinates, inputs, state.total[0, start : start + size], start)
+        start += size
     ideal = {part: evaluate_tensor(part, centres[None])[0] for part in network.parts}
     for part, value in zip(network.parts, network.reduced(inputs[None], state), strict=True):
         lines += _reduction(part, value[0, 0], ideal[part][0])
     env = Environment(x=inputs.double(), reduce=ideal.__getitem__)
-    tree = parse(network.expression, network.d)
-    outputs = evaluate(tree, TorchOperations(torch.float64, X.device), env).expand(len(X), network.width)
+    outputs = evaluate(network.tree, TorchOperations(torch.float64, X.device), env).expand(len(X), network.width)
     return Explanation(
         made,
         X,
-        _blocks(network, len(set(cells))),
+        _blocks(network, int((state.total != 0).sum())),
         tuple(lines),
         network(inputs[None])[0].double(),
         made.target(X[None])[0],
         outputs,
         (
-            "φ(x_j) is 1 at the cell of x_j, and 0 at all others; Σ counts tokens, and holds no more of them than that",
+            "φ(x_j) is 1 at the cell of x_j, and 0 at all others, in a table for all reductions that read the same "
+            "coordinates; Σ counts tokens, and holds no more of them than that",
             "y_i = f(x_i, …), its reductions over the centres of cells, each as often as it has tokens",
         ),
         centres=centres,
     )
+
+
+def _counts(
+    network: CellSumformer, coordinates: Sequence[int], inputs: Tensor, held: Tensor, start: int
+) -> list[ValueLine]:
+    """The own cell of a grid over these coordinates, and how many tokens its cells hold."""
+    cells = [network.cell_by_hand(token, coordinates) for token in inputs.tolist()]
+    named = "" if len(coordinates) == network.d else f" of coordinates {','.join(map(str, coordinates))}"
+    own = float(network.quantise(inputs, coordinates)[0])
+    lines = [ValueLine(f"q(x_1){named}", "own cell", None, "φ", own, float(cells[0]), 0.0)]
+    for cell in sorted(set(cells)):
+        often = float(cells.count(cell))
+        lines.append(
+            ValueLine(f"Σ cell {cell}{named}", "tokens in it", start + cell, "Σ", float(held[cell]), often, 0.0)
+        )
+    return lines
 
 
 def _reduction(part: Reduce, value: Tensor, ideal: Tensor) -> list[ValueLine]:
@@ -64,9 +81,9 @@ def _reduction(part: Reduce, value: Tensor, ideal: Tensor) -> list[ValueLine]:
 
 
 def _blocks(network: CellSumformer, occupied: int) -> tuple[BlockLine, ...]:
-    grid = "×".join(map(str, network.cells))
+    grids = " + ".join("×".join(str(network.cells[c]) for c in family.coordinates) for family in network.families)
     return (
-        BlockLine("φ", None, {f"cells ({grid}), one of which a token lies in": network.latent_dimension}),
+        BlockLine("φ", None, {f"cells ({grids}), one of each grid for a token": network.latent_dimension}),
         BlockLine("Σ", None, {"counts, of which not 0 here": occupied}),
         BlockLine("ψ", None, {"reduction": len(network.parts)}),
     )

@@ -16,7 +16,7 @@ from sumformer.algebra.tracked import INFLATE, Tracked, TrackedOperations
 from sumformer.errors import DomainError, RefusedError
 from sumformer.targets import Node, Reduce, postorder, reductions
 from sumformer.targets.evaluate import Environment, evaluate
-from sumformer.targets.measure_slopes import cells_of, widened
+from sumformer.targets.measure_slopes import cells_of, splits_of, widened
 from sumformer.targets.normalised_slopes import weighted_mean
 from sumformer.targets.target import Target
 from sumformer.theorems.alberti_2023.arithmetic import Arithmetic
@@ -51,7 +51,7 @@ class _Rounding:
     def __init__(self, f: Target, arithmetic: Arithmetic, radius: FloatArray, products: int) -> None:
         self.a, self.tokens, self.products = arithmetic, f.tokens, products
         self.ops = TrackedOperations(arithmetic.u, arithmetic.tiny, arithmetic.huge)
-        self.x = cells_of(f.box, max(2, round(PAIRS ** (1 / (2 * f.d)))))
+        self.x = cells_of(f.box, splits_of(PAIRS, f.d))
         self.inside, self.y = widened(self.x, f.box, radius), self.x
         self.known: dict[Reduce, Tracked] = {}
 

@@ -6,6 +6,7 @@ mean, a maximum and a minimum move no more than their bodies do, so the error ho
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import ceil, prod
 
@@ -14,8 +15,10 @@ import numpy as np
 from sumformer.algebra.rounding import fraction_bounds, shown_up
 from sumformer.certificates.certificate import OF_A_SUMFORMER, TORCH_FUNCTIONS, ErrorTerm
 from sumformer.errors import DomainError, RefusedError
-from sumformer.nn.cell_sumformer import CellSumformer, sees_own
-from sumformer.targets import reductions, to_source
+from sumformer.nn.cell_reductions import sees_own
+from sumformer.nn.cell_sumformer import CellSumformer
+from sumformer.targets import to_source
+from sumformer.targets.coordinatewise import Family, coordinatewise, families
 from sumformer.targets.measure_slopes import measure_modulus
 from sumformer.targets.target import Target
 from sumformer.targets.walk import has_function
@@ -32,15 +35,35 @@ ATTEMPTS = 6
 
 
 @dataclass(frozen=True)
-class _Grid:
-    """The cells along each coordinate, and how far f moves when tokens move by half a cell."""
+class _Tables:
+    """The grids of the network: for each family of reductions, the coordinates it reads."""
 
-    counts: list[int]
-    modulus: float
+    families: tuple[Family, ...]
+
+    def cells(self, counts: Sequence[int]) -> int:
+        """d' with so many cells along each coordinate."""
+        return sum(self._of(family, counts) for family in self.families)
+
+    def fit(self, counts: Sequence[int]) -> bool:
+        paired = (self._of(family, counts) for family in self.families if _paired(family))
+        return self.cells(counts) <= MOST_CELLS and max(paired, default=0) <= MOST_PAIRED
+
+    def _of(self, family: Family, counts: Sequence[int]) -> int:
+        return prod(counts[c] for c in family.coordinates)
 
     @property
-    def cells(self) -> int:
-        return prod(self.counts)
+    def budget(self) -> str:
+        paired = f", {MOST_PAIRED} in one table where bodies are evaluated on pairs of them"
+        return f"the budget is {MOST_CELLS} cells{paired if any(map(_paired, self.families)) else ''}"
+
+
+@dataclass(frozen=True)
+class _Grid:
+    """The cells along each coordinate, d', and how far f moves when tokens move by half a cell."""
+
+    counts: list[int]
+    cells: int
+    modulus: float
 
 
 def cells(f: Target, epsilon: float, arithmetic: Arithmetic) -> Built:
@@ -97,46 +120,47 @@ def _countless(f: Target, arithmetic: Arithmetic) -> Target:
 
 
 def _why(f: Target, grid: _Grid) -> str:
-    cost = "reductions run over pairs of cells that occur" if _paired(f) else "reductions run over cells that occur"
-    shape = " × ".join(map(str, grid.counts))
-    return f"continuous with a certified modulus that is free of n: tokens are counted in {shape} cells; {cost}"
+    tables = _tables(f).families
+    cost = "pairs of cells that occur" if any(map(_paired, tables)) else "cells that occur"
+    shapes = dict.fromkeys(" × ".join(str(grid.counts[c]) for c in family.coordinates) for family in tables)
+    grids = f", {len(tables)} grids over the coordinates that are read together" if len(tables) > 1 else ""
+    counted = f"tokens are counted in {', '.join(shapes) or 'no'} cells{grids}"
+    return f"continuous with a certified modulus that is free of n: {counted}; reductions run over {cost}"
 
 
-def _paired(f: Target) -> bool:
-    return any(sees_own(part) for part in reductions(f.expression))
+def _tables(f: Target) -> _Tables:
+    return _Tables(families(coordinatewise(f.expression)))
 
 
-def _most(f: Target) -> int:
-    return MOST_PAIRED if _paired(f) else MOST_CELLS
+def _paired(family: Family) -> bool:
+    return any(sees_own(part) for part in family.parts)
 
 
 def _rounding(f: Target, arithmetic: Arithmetic) -> float:
     """Before the cells are known: for small ones, as many as there may be."""
-    return cells_rounding(f, arithmetic, np.array([float(r) for r in f.box.radius]) / TRIAL, _most(f))
+    return cells_rounding(f, arithmetic, np.array([float(r) for r in f.box.radius]) / TRIAL, MOST_CELLS)
 
 
 def _grid(f: Target, rounding: float, epsilon: float) -> _Grid:
     """The least cells that were found whose modulus is within ε."""
-    room, most = ACCEPT * epsilon - rounding, _most(f)
-    shares = _shares(f)
+    tables, room, shares = _tables(f), ACCEPT * epsilon - rounding, _shares(f)
     if not any(shares):
-        return _Grid([1] * f.d, 0.0)
-    finest = _Grid(_scaled(shares, _largest(shares, most)), 0.0)
+        return _Grid([1] * f.d, tables.cells([1] * f.d), 0.0)
+    largest = _largest(shares, tables)
     best: _Grid | None = None
-    scale = sum(s > 0 for s in shares) / room if room > 0 else 0.0
+    scale = min(sum(s > 0 for s in shares) / room, largest) if room > 0 else 0.0
     for _ in range(ATTEMPTS if scale else 0):
-        grid = _measured(f, _scaled(shares, scale))
+        grid = _measured(f, tables, _scaled(shares, scale))
         if grid.modulus <= room and (best is None or grid.cells < best.cells):
             best = grid
-        new = scale * grid.modulus / room * (1 + 2.0**-12)
-        if prod(_scaled(shares, new)) > most and grid.counts == finest.counts:
+        if grid.modulus > room and scale == largest:
             break
-        scale = min(new, _largest(shares, most))
-        if best is not None and prod(_scaled(shares, scale)) >= 0.97 * best.cells:
+        scale = min(scale * grid.modulus / room * (1 + 2.0**-12), largest)
+        if best is not None and tables.cells(_scaled(shares, scale)) >= 0.97 * best.cells:
             return best
     if best is not None:
         return best
-    raise _refusal(f, _measured(f, finest.counts), rounding, epsilon)
+    raise _refusal(f, tables, _measured(f, tables, _scaled(shares, largest)), rounding, epsilon)
 
 
 def _shares(f: Target) -> list[float]:
@@ -151,27 +175,26 @@ def _scaled(shares: list[float], scale: float) -> list[int]:
     return [max(1, ceil(share * scale)) for share in shares]
 
 
-def _largest(shares: list[float], most: int) -> float:
-    """The largest scale with at most so many cells, by halving."""
-    low, high = 0.0, most / max(shares)
+def _largest(shares: list[float], tables: _Tables) -> float:
+    """The largest scale whose cells fit, by halving."""
+    low, high = 0.0, MOST_CELLS / max(shares)
     for _ in range(60):
         middle = (low + high) / 2
-        low, high = (middle, high) if prod(_scaled(shares, middle)) <= most else (low, middle)
+        low, high = (middle, high) if tables.fit(_scaled(shares, middle)) else (low, middle)
     return low
 
 
-def _measured(f: Target, counts: list[int]) -> _Grid:
+def _measured(f: Target, tables: _Tables, counts: list[int]) -> _Grid:
     moves = [fraction_bounds(r / k)[1] for r, k in zip(f.box.radius, counts, strict=True)]
-    return _Grid(counts, measure_modulus(f, moves))
+    return _Grid(counts, tables.cells(counts), measure_modulus(f, moves))
 
 
-def _refusal(f: Target, finest: _Grid, rounding: float, epsilon: float) -> RefusedError:
+def _refusal(f: Target, tables: _Tables, finest: _Grid, rounding: float, epsilon: float) -> RefusedError:
     reachable = (finest.modulus + rounding) / ACCEPT * (1 + 1e-9)
-    pairs = ", as bodies are evaluated on pairs of them" if _paired(f) else ""
     return RefusedError(
         f"route cells cannot reach ε = {epsilon:g}",
         [
-            f"the budget is {_most(f)} cells{pairs}",
+            tables.budget,
             f"with {' × '.join(map(str, finest.counts))} of them tokens move f by up to {finest.modulus:.4g}",
             f"reachable here: ε = {shown_up(reachable)}",
         ],

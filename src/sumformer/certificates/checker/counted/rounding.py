@@ -2,7 +2,10 @@
 
 Tracked values on cells of (x, m_p, m_j), m_p within r of x. Of ê_j = e_j + err the products with counts c_j ≥ 0,
 Σ c_j = n, are rounded, and the k = min(K, n) of them that are not 0 added in any order:
-  |fl(Σ c_j ê_j) − Σ c_j e_j| ≤ n·err + γ_k·n·(|e| + err) + 2k·tiny; a mean is divided by n, one rounding more.
+  |fl(Σ c_j ê_j) − Σ c_j e_j| ≤ Σ c_j E_j,   E = err + γ_k (|e| + err) + 2 tiny
+and a mean is divided by n, one rounding more. Of a quotient q = Σ c w a/Σ c w, w of one sign, whose sums err by E and
+E' < |w| for each token, what is left is at most
+  Σ c (E + |q| E')/Σ c (|w| − E') ≤ max_j (E_j + |q| E'_j)/(|w_j| − E'_j),   q in the hull of a.
 Where sums are left, n lies in ranges of ratio 9/8.
 """
 
@@ -14,17 +17,21 @@ from itertools import product
 import numpy as np
 
 from sumformer.certificates.checker.arithmetic import Arithmetic
+from sumformer.certificates.checker.counted.mixture import over_y, worst
 from sumformer.certificates.checker.counted.modulus import ends, widened
 from sumformer.certificates.checker.counted.network import Network
+from sumformer.certificates.checker.grid.weighted_mean import WeightedMean, weighted_mean
 from sumformer.certificates.checker.interval import Floats, Interval, IntervalOperations
-from sumformer.certificates.checker.token_values import body_value, leaf_at
+from sumformer.certificates.checker.token_values import value_at
 from sumformer.certificates.checker.tracked import Tracked, TrackedOperations
-from sumformer.certificates.checker.tree_values import components
+from sumformer.certificates.checker.tree_values import Leaf, components
+from sumformer.certificates.checker.upward import over, times
 from sumformer.certificates.checker.verification import Unproved
 from sumformer.targets.domain import Box
+from sumformer.targets.node import Node
 from sumformer.targets.target import Target
-from sumformer.targets.tree import Reduce
-from sumformer.targets.walk import reductions
+from sumformer.targets.tree import Reduce, Token
+from sumformer.targets.walk import postorder, reductions
 
 PAIRS = (2**8, 2**12, 2**17)  # cells of (x, y), the next where the last do not reach the goal
 _REAL = IntervalOperations()
@@ -72,21 +79,34 @@ class _Rounding:
     """For n[0] ≤ n ≤ n[1] tokens."""
 
     def __init__(self, net: Network, cells: list[Interval], box: Box, radii: Floats, n: tuple[int, int]) -> None:
-        self.net, self.n, self.cells, self.box, self.radii = net, n, cells, box, radii
-        self.a = Arithmetic.named(net.arithmetic)
+        self.net, self.n, self.ops = net, n, TrackedOperations(Arithmetic.named(net.arithmetic))
+        self.a = self.ops.a
+        low, high = (np.stack([getattr(v, end) for v in cells], axis=1) for end in ("lo", "hi"))
+        self.x = [_exact(v.lo[:, None], v.hi[:, None]) for v in cells]
+        self.own = [_exact(v.lo[:, None], v.hi[:, None]) for v in widened(low, high, radii, box)]
+        self.y = [_exact(v.lo[None], v.hi[None]) for v in cells]
+        found = {part: weighted_mean(part) for part in postorder(net.expression)}
+        self.means = {part: mean for part, mean in found.items() if mean is not None}
+        self.bodies: dict[Reduce, list[Tracked]] = {}
+        self.known: dict[Node, list[Tracked]] = {}
 
     def bound(self) -> float:
-        ops = TrackedOperations(self.a)
-        zero = np.asarray(0.0)
-        low, high = (np.stack([getattr(v, end) for v in self.cells], axis=1) for end in ("lo", "hi"))
-        near = widened(low, high, self.radii, self.box)
-        x = [Tracked(Interval(v.lo[:, None], v.hi[:, None]), zero) for v in self.cells]
-        own = [Tracked(Interval(v.lo[:, None], v.hi[:, None]), zero) for v in near]
-        y = [Tracked(Interval(v.lo[None], v.hi[None]), zero) for v in self.cells]
-        known: dict[Reduce, list[Tracked]] = {}
         for part in reductions(self.net.expression):
-            known[part] = [self._reduced(part, ops, e) for e in body_value(part, ops, own, y, known)]
-        return max(map(self._output, components(self.net.expression, ops, leaf_at(x, None, known)))) * (1 + 1e-9)
+            self.bodies[part] = components(part.body, self.ops, self._leaf(self.own))
+            self.known[part] = [self._reduced(part, e) for e in self.bodies[part]]
+        return max(map(self._output, components(self.net.expression, self.ops, self._leaf(self.x)))) * (1 + 1e-9)
+
+    def _leaf(self, here: list[Tracked]) -> Leaf[Tracked]:
+        """x is `here`; weighted means are made when they are first met."""
+
+        def leaf(part: Node) -> list[Tracked] | None:
+            if isinstance(part, Token):
+                return here if part.name == "x" else self.y
+            if part in self.means and part not in self.known:
+                self.known[part] = self._quotient(self.means[part])
+            return self.known.get(part)
+
+        return leaf
 
     def _output(self, value: Tracked) -> float:
         error, size = float(value.error.max()), float(value.value.magnitude.max())
@@ -97,18 +117,67 @@ class _Rounding:
         u, tiny, huge = self.a.output
         return error + u * (size + error) + tiny if size + error < huge else math.inf
 
-    def _reduced(self, part: Reduce, ops: TrackedOperations, e: Tracked) -> Tracked:
+    def _per_token(self, kind: str, e: Tracked) -> Floats:
+        """What each token adds to the error of a sum, or of a mean, so many times as it counts."""
+        most = self.n[1] - kind.endswith("_others")
+        size = e.value.magnitude + e.error
+        each = (e.error + self.a.gamma(min(self.net.latent_dimension, most)) * size + 2 * self.a.tiny) * (1 + 1e-12)
+        fits = 2 * most * (size + each) < self.a.huge
+        if kind.startswith("mean"):
+            each = (each + self.a.u * (size + each) + self.a.tiny) * (1 + 1e-12)
+        return np.where(fits, each, np.inf)
+
+    def _reduced(self, part: Reduce, e: Tracked) -> Tracked:
         """⊕ over the tokens, on the cells of x: (cells or 1, 1)."""
-        range_ = Interval(np.atleast_2d(e.value.lo), np.atleast_2d(e.value.hi)).hull((1,))
-        err = np.atleast_2d(e.error).max(axis=1, keepdims=True)
+        range_ = over_y(e.value, -1)
         if part.kind in ("max", "min"):
-            return Tracked(range_, err)
-        least, most = (k - part.kind.endswith("_others") for k in self.n)
-        size = range_.magnitude + err
-        each = (err + ops.a.gamma(min(self.net.latent_dimension, most)) * size + 2 * ops.a.tiny) * (1 + 1e-12)
-        fits = 2 * most * (size + each) < ops.a.huge
+            return Tracked(range_, worst(e.error))
+        each = worst(self._per_token(part.kind, e))
         if part.kind.startswith("mean"):
-            error = each + ops.a.u * (size + each) + ops.a.tiny
-            return Tracked(range_, np.where(fits, error, np.inf))
-        counts = Interval(np.asarray(float(least)), np.asarray(float(most)))
-        return Tracked(_REAL.mul(counts, range_), np.where(fits, most * each * (1 + 1e-12), np.inf))
+            return Tracked(range_, each)
+        least, most = (float(k - part.kind.endswith("_others")) for k in self.n)
+        counts = Interval(np.asarray(least), np.asarray(most))
+        return Tracked(_REAL.mul(counts, range_), most * each * (1 + 1e-12))
+
+    def _quotient(self, mean: WeightedMean) -> list[Tracked]:
+        """Σ c w a/Σ c w, coordinate by coordinate, by the rule for quotients where it may be used and gives less."""
+        top, bottom = (self.known[part] * (mean.width // part.width) for part in (mean.top, mean.bottom))
+        sharp = [self._weighted(mean, k) for k in range(mean.width)]
+        try:
+            plain = [self.ops.div(a, b) for a, b in zip(top, bottom, strict=True)]
+        except Unproved:
+            if any(value is None for value in sharp):
+                raise
+            return [value for value in sharp if value is not None]
+        return [
+            p if s is None else Tracked(s.value, np.fmin(s.error, p.error)) for p, s in zip(plain, sharp, strict=True)
+        ]
+
+    def _weighted(self, mean: WeightedMean, k: int) -> Tracked | None:
+        """By max_j (E_j + |q| E'_j)/(|w_j| − E'_j), where computed weights keep their sign; and the division."""
+        w, product = (self.bodies[part][k % part.width] for part in (mean.bottom, mean.top))
+        above, below = (self._per_token(mean.top.kind, e) for e in (product, w))
+        sign = over_y(w.value, -1)
+        if not bool((((sign.lo > 0) | (sign.hi < 0)) & (worst(2 * below / w.value.mignitude) < 1)).all()):
+            return None
+        try:
+            a = self._cofactor(mean, k)
+        except Unproved:
+            return None
+        q = over_y(a, -1)
+        error = over((above + times(q.magnitude, below)) * (1 + 1e-12), (w.value.mignitude - below) * (1 - 1e-12))
+        return self.ops.rounded(q, worst(error))
+
+    def _cofactor(self, mean: WeightedMean, k: int) -> Interval:
+        """a in coordinate k, as a real number."""
+        x, y = ([v.value for v in token] for token in (self.own, self.y))
+        known = {part: [v.value for v in value] for part, value in self.known.items() if isinstance(part, Reduce)}
+        result = _REAL.const(mean.constant)
+        for u, exponent in mean.rest.items():
+            value = value_at(u, _REAL, x, y, known)
+            result = _REAL.mul(result, _REAL.power(value[k % len(value)], exponent))
+        return result
+
+
+def _exact(low: Floats, high: Floats) -> Tracked:
+    return Tracked(Interval(low, high), np.asarray(0.0))

@@ -1,0 +1,105 @@
+"""V_R(p) = ⊕_j body_R(m_p, m_j, V(p)) over cells j, each as often as it has tokens, for reductions R of one family.
+
+They read the same coordinates, and share one table of counts: cells are those of a grid over these coordinates alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from sumformer.nn.cell_counts import CellCounts
+from sumformer.nn.network_operations import NetworkOperations
+from sumformer.nn.program import Program
+from sumformer.targets import Node, Reduce
+from sumformer.targets.coordinatewise import Family
+
+PAIRS = 2**18  # values of a body held at a time: what a CPU's cache holds
+_ON_A_DEVICE = 2**25  # the same where every piece costs launches
+
+
+@dataclass(frozen=True)
+class Sources:
+    """The cells that occur with how often, how many tokens that is, and m: numbers of cells → centres (…, d)."""
+
+    cells: CellCounts
+    count: Tensor
+    centre: Callable[[Tensor], Tensor]
+
+
+class CellReductions:
+    """The reductions of a family, inner ones first."""
+
+    def __init__(self, family: Family, d: int, dtype: torch.dtype) -> None:
+        self.parts, self.coordinates, self.dtype = family.parts, family.coordinates, dtype
+        self.pairs = any(sees_own(part) for part in self.parts)
+        self._widest = max(d, *(part.width for part in self.parts))
+        places: dict[Reduce, int] = {part: i for i, part in enumerate(self.parts)}
+        self._bodies = [Program(part.body, places) for part in self.parts]
+
+    def tables(self, own: Tensor | None, sources: Sources) -> list[Tensor]:
+        """V_R at the cells `own` (batch, P), for each reduction: (batch, P or 1, width)."""
+        tables: list[Tensor] = []
+        pieces = 1 if own is None else self._pieces(own, sources.cells)
+        for part, body in zip(self.parts, self._bodies, strict=True):
+            if own is None or not sees_own(part):
+                tables.append(self._values(part, body, None, sources, [t[:, :1] for t in tables]))
+                continue
+            rows = []
+            for i, cells in enumerate(own.chunk(pieces, dim=1)):
+                size = -(-own.shape[1] // pieces)
+                known = [t[:, i * size : i * size + cells.shape[1]] if t.shape[1] > 1 else t for t in tables]
+                rows.append(self._values(part, body, cells, sources, known))
+            tables.append(torch.cat(rows, dim=1))
+        return tables
+
+    def _pieces(self, own: Tensor, sources: CellCounts) -> int:
+        if torch.compiler.is_compiling():
+            return 1
+        most = PAIRS if own.device.type == "cpu" else _ON_A_DEVICE
+        at_once = max(1, most // (self._widest * max(1, sources.cells.numel())))
+        return max(1, -(-own.shape[1] // at_once))
+
+    def _values(self, part: Reduce, body: Program, own: Tensor | None, sources: Sources, known: list[Tensor]) -> Tensor:
+        """⊕_j body(m_p, m_j, V(p)) for p in `own` (batch, P), `known` the V(p) of inner reductions."""
+        cells, count = sources.cells, sources.count
+        ops = NetworkOperations(self.dtype, count.device)
+        x = None if own is None else sources.centre(own).unsqueeze(2)
+        values = body.run(ops, x, sources.centre(cells.cells).unsqueeze(1), [v.unsqueeze(2) for v in known])
+        often = cells.counts.unsqueeze(1)
+        if part.kind.endswith("_others") and own is not None:
+            often = often - (own.unsqueeze(2) == cells.cells.unsqueeze(1)).to(often)
+            count = count - 1
+        return _fold(part.kind, values.expand(*values.shape[:2], often.shape[2], part.width), often, count)
+
+
+def sees_own(part: Reduce) -> bool:
+    """Whether a reduction depends on the own token: by its body, by what it leaves out, or by an inner one."""
+    if part.kind.endswith("_others"):
+        return True
+    stack: list[Node] = [part.body]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, Reduce):
+            if sees_own(node):
+                return True
+        elif not node.children:
+            if node.free == {"x"}:
+                return True
+        else:
+            stack.extend(node.children)
+    return False
+
+
+def _fold(kind: str, values: Tensor, often: Tensor, count: Tensor) -> Tensor:
+    """⊕ over the sources, the third dimension of values (batch, P, U, width), each `often` (batch, P or 1, U)."""
+    there = (often > 0).unsqueeze(-1)
+    if kind in ("max", "min"):
+        worst = float("-inf") if kind == "max" else float("inf")
+        values = torch.where(there, values, values.new_full((), worst))
+        return values.amax(2) if kind == "max" else values.amin(2)
+    total = (torch.where(there, values, 0.0) * often.unsqueeze(-1)).sum(2)
+    return total / count[:, None, None] if kind.startswith("mean") else total
