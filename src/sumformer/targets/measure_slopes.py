@@ -6,14 +6,15 @@ A mean of bodies e(x', y) is a mixture of them, and so is the derivative of a ma
 x' is one vector, so what it does to two reductions may cancel. Every token moves by itself, and two reductions weigh
 them differently: what tokens do is a radius, which adds up. Sums are n times a mean; else nothing here depends on n.
 
-f = Σ w a/Σ w with p = w/Σ w is the mean Σ p a, and moves by Σ p (∂a + (a − f) ∂log w) (`normalised_slopes.py`). Where
-a ranges over r_a and ∂log w/∂x'_c over r_c, however p is, the covariance Σ p (a − f) ∂log w/∂x'_c is at most r_a r_c/4,
-and Σ p |a − f| at most r_a/2.
+f = Σ w a/Σ w, w of one sign, with p = w/Σ w is the mean Σ p a, and moves by Σ p (∂a + (a − f) ∂log|w|), as in
+`normalised_slopes.py`. Where a ranges over r_a and ∂log|w|/∂x'_c over r_c, however p is, the covariance
+Σ p (a − f) ∂log|w|/∂x'_c is at most r_a r_c/4, and Σ p |a − f| at most r_a/2.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from itertools import product
 
 import numpy as np
@@ -22,9 +23,10 @@ from sumformer.algebra.interval import Interval, select
 from sumformer.algebra.rounding import FloatArray, down, fraction_bounds, up
 from sumformer.algebra.slope import Slope, SlopeOperations, times
 from sumformer.algebra.tracked import INFLATE
-from sumformer.errors import InputError, RefusedError
+from sumformer.errors import InputError, RefusedError, TargetError
 from sumformer.targets.domain import Box, Tokens
 from sumformer.targets.evaluate import Environment, evaluate
+from sumformer.targets.homogeneity import without_counts
 from sumformer.targets.node import Node
 from sumformer.targets.normalised_slopes import log_of, weighted_mean
 from sumformer.targets.target import Target
@@ -44,9 +46,12 @@ def measure_modulus(f: Target, weights: Sequence[float], most: int = LAST) -> fl
     omega = np.asarray(weights, dtype=np.float64)
     if omega.shape != (f.d,) or not bool((omega >= 0).all() and np.isfinite(omega).all()):
         raise InputError(f"measure_modulus: expected {f.d} finite weights ≥ 0, got {weights}")
+    expression = f.expression
+    with suppress(TargetError):  # the same function, where n cancels
+        expression = without_counts(expression)
     best, pairs, reasons = np.inf, FIRST, dict[str, None]()
     while pairs <= most:
-        found = _on_grid(f, omega, pairs, reasons)
+        found = _on_grid(f, expression, omega, pairs, reasons)
         stuck = found > GAIN * best
         best, pairs = min(best, found), pairs * 4
         if stuck and np.isfinite(best):
@@ -56,7 +61,7 @@ def measure_modulus(f: Target, weights: Sequence[float], most: int = LAST) -> fl
     return best
 
 
-def _on_grid(f: Target, omega: FloatArray, pairs: int, reasons: dict[str, None]) -> float:
+def _on_grid(f: Target, expression: Node, omega: FloatArray, pairs: int, reasons: dict[str, None]) -> float:
     """The bound by so many pairs of equal cells."""
     reasons.clear()
     y = cells_of(f.box, splits_of(pairs, f.d))
@@ -64,7 +69,7 @@ def _on_grid(f: Target, omega: FloatArray, pairs: int, reasons: dict[str, None])
     worst = 0.0
     for start in range(0, len(y.lo), size):
         slopes = MeasureSlopes(f.box, y[start : start + size], y, omega, f.tokens)
-        worst = max(worst, float(np.max(slopes.of(f.countless).length)))
+        worst = max(worst, float(np.max(slopes.of(expression).length)))
         reasons.update(slopes.reasons)
     return worst
 
@@ -105,17 +110,22 @@ class MeasureSlopes:
         self.ops = SlopeOperations(np.append(omega, 1.0)[None])
         self.reasons = self.ops.reasons
         self.known: dict[Reduce, Slope] = {}
+        self.means: dict[Node, Slope] = {}
+        self.env = Environment(x=self.ops.variable(self.x, None, 0.0), reduce=self.known.__getitem__)
 
     def of(self, expression: Node) -> Slope:
         """The slopes of f, x itself held fast."""
         for part in reductions(expression):
             self.known[part] = self._scaled(part.kind, self._mixed(self._body(part.body, part.width)))
-        env = Environment(x=self.ops.variable(self.x, None, 0.0), reduce=self.known.__getitem__)
-        better: dict[Node, Slope] = {}
-        for node in postorder(expression, into_reductions=False):
-            if weighted_mean(node) is not None:
-                better[node] = self._weighted_mean(node, evaluate(node, self.ops, env, better))
-        return evaluate(expression, self.ops, env, better)
+        return evaluate(expression, self.ops, self.env, self._means_in(expression))
+
+    def _means_in(self, expression: Node) -> dict[Node, Slope]:
+        """The weighted means that stand in it, outside further reductions."""
+        found = [n for n in postorder(expression, into_reductions=False) if weighted_mean(n) is not None]
+        for node in found:
+            if node not in self.means:
+                self.means[node] = self._weighted_mean(node, evaluate(node, self.ops, self.env))
+        return {node: self.means[node] for node in found}
 
     def _body(self, node: Node, width: int) -> Slope:
         """e(x', y, R) on all pairs of cells: (P, Q, width)."""
@@ -123,17 +133,18 @@ class MeasureSlopes:
         ops = SlopeOperations(np.concatenate([self.omega, [1.0], self.omega])[None, None])
         x = ops.variable(self.inside[:, None], range(d), self.omega)
         y = ops.variable(self.y[None], range(d + 1, 2 * d + 1), self.omega)
-        inner = {r: self._across(r) for r in postorder(node, into_reductions=False) if isinstance(r, Reduce)}
-        result = evaluate(node, ops, Environment(x=x, y=y, reduce=inner.__getitem__))
+        inner = postorder(node, into_reductions=False)
+        reduced = {r: self._across(self.known[r], r.width) for r in inner if isinstance(r, Reduce)}
+        means = {mean: self._across(slope, mean.width) for mean, slope in self._means_in(node).items()}
+        result = evaluate(node, ops, Environment(x=x, y=y, reduce=reduced.__getitem__), means)
         self.reasons.update(ops.reasons)
         shape = (len(self.x.lo), len(self.y.lo), width)
         gradient = result.gradient.broadcast_to((*shape, 2 * d + 1))
         return Slope(result.value.broadcast_to(shape), gradient, np.broadcast_to(result.length, shape))
 
-    def _across(self, part: Reduce) -> Slope:
-        """An inner reduction, the same for every y: (P, 1, width), with y's variables."""
-        known, d = self.known[part], self.d
-        shape = (len(self.x.lo), part.width)
+    def _across(self, known: Slope, width: int) -> Slope:
+        """Of what is the same for every y: (P, 1, width), with y's variables."""
+        d, shape = self.d, (len(self.x.lo), width)
         gradient = known.gradient.broadcast_to((*shape, d + 1))
         still = Interval.point(np.zeros((*shape, d)))
         wide = _joined([gradient, still])
@@ -166,7 +177,8 @@ class MeasureSlopes:
             return quotient
         _, w_node, a_node = found
         w, a, log = (self._body(part, node.width) for part in (w_node, a_node, log_of(w_node)))
-        if not bool((w.value.lo > 0).all() and np.isfinite(w.value.hi).all()):
+        one_sign = (w.value.lo > 0).all() or (w.value.hi < 0).all()
+        if not bool(one_sign and np.isfinite(w.value.abs_upper()).all()):
             return quotient
         hull = _hull(a.value)
         f = quotient.value.broadcast_to(hull.shape).intersect(hull)

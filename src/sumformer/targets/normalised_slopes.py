@@ -19,7 +19,7 @@ from sumformer.algebra.slope import Slope, times
 from sumformer.algebra.tracked import INFLATE
 from sumformer.targets.arithmetic import combine
 from sumformer.targets.node import Node
-from sumformer.targets.tree import Binary, Const, Power, Reduce, Unary
+from sumformer.targets.tree import Binary, Const, Neg, Power, Reduce, Unary
 from sumformer.targets.walk import postorder
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def _cofactor(product: Node, e: Node) -> Node | None:
 
 
 def log_of(e: Node) -> Node:
-    """log e up to a constant, which has no slope."""
+    """log |e| up to a constant, which has no slope; e ≠ 0."""
     match e:
         case Unary("exp", arg):
             return arg
@@ -61,9 +61,11 @@ def log_of(e: Node) -> Node:
             return combine("-", log_of(left), log_of(right))
         case Power(arg, k):
             return combine("*", Const(Fraction(k)), log_of(arg))
+        case Neg(arg):
+            return log_of(arg)
         case Const():
             return Const(Fraction(0))
-    return Unary("log", e)
+    return Unary("log", Unary("abs", e))
 
 
 def normalised_slope(tokens: TokenSlopes, node: Node, quotient: Slope) -> Slope:

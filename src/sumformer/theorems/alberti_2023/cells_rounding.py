@@ -2,8 +2,8 @@
 
 Tracked values over cells of x; bodies at m_p, which lies within r of x, and the worst over m_j. With k products,
   |fl(Σ c_j e_j) − Σ c_j e_j| ≤ Σ c_j E_j,   E = err + γ_k (|e| + err) + tiny   (a mean is divided, one rounding more).
-Quotients f = Σ c w a/Σ c w with w > 0 and sums that err by E and E': what is left of f is at most
-  Σ c (E + |f| E')/Σ c (w − E') ≤ max_j (E + |f| E')/(w − E').
+Quotients f = Σ c w a/Σ c w with w of one sign and sums that err by E and E': what is left of f is at most
+  Σ c (E + |f| E')/Σ c (|w| − E') ≤ max_j (E + |f| E')/(|w| − E').
 """
 
 from __future__ import annotations
@@ -54,26 +54,33 @@ class _Rounding:
         self.x = cells_of(f.box, splits_of(PAIRS, f.d))
         self.inside, self.y = widened(self.x, f.box, radius), self.x
         self.known: dict[Reduce, Tracked] = {}
+        self.quotients: dict[Node, Tracked | None] = {}
 
     def of(self, expression: Node) -> Tracked:
         for part in reductions(expression):
             self.known[part] = self._reduced(part, self._body(part.body, part.width))
         env = Environment(x=_exact(self.x), reduce=self.known.__getitem__)
-        quotients: dict[Node, Tracked] = {}
+        return evaluate(expression, self.ops, env, self._quotients_in(expression))
+
+    def _quotients_in(self, expression: Node) -> dict[Node, Tracked]:
+        """Those that stand in it, outside further reductions."""
+        found = {}
         for node in postorder(expression, into_reductions=False):
-            quotient = self._quotient(node)
+            if node not in self.quotients:
+                self.quotients[node] = self._quotient(node)
+            quotient = self.quotients[node]
             if quotient is not None:
-                quotients[node] = quotient
-        return evaluate(expression, self.ops, env, quotients)
+                found[node] = quotient
+        return found
 
     def _body(self, node: Node, width: int) -> Tracked:
         """e(m_p, m_j, R): (P, Q, width)."""
 
-        def inner(part: Reduce) -> Tracked:
-            return Tracked(self.known[part].range[:, None], self.known[part].error[:, None])
-
-        env = Environment(x=_exact(self.inside[:, None]), y=_exact(self.y[None]), reduce=inner)
-        value = evaluate(node, self.ops, env)
+        env = Environment(
+            x=_exact(self.inside[:, None]), y=_exact(self.y[None]), reduce=lambda part: _across(self.known[part])
+        )
+        quotients = {part: _across(value) for part, value in self._quotients_in(node).items()}
+        value = evaluate(node, self.ops, env, quotients)
         shape = (len(self.x.lo), len(self.y.lo), width)
         return Tracked(value.range.broadcast_to(shape), np.broadcast_to(value.error, shape))
 
@@ -101,7 +108,7 @@ class _Rounding:
         return Tracked(value * Interval(float(least), float(most)), most * each * INFLATE)
 
     def _quotient(self, node: Node) -> Tracked | None:
-        """Σ w a/Σ w, where w > 0 and the rule above holds."""
+        """Σ w a/Σ w, where the rule above holds."""
         found = weighted_mean(node)
         if found is None:
             return None
@@ -109,13 +116,19 @@ class _Rounding:
         top = next(p for p in node.children if isinstance(p, Reduce))
         w, a = self._body(w_node, node.width), self._body(a_node, node.width)
         above, below = (self._per_token(r.kind, self._body(r.body, node.width)) for r in (top, bottom))
-        if not bool((w.range.lo > below).all()):
+        least = np.maximum(w.range.lo, -w.range.hi)  # |w|, of one sign
+        if not bool(((w.range.lo > 0).all() or (w.range.hi < 0).all()) and (least > below).all()):
             return None
         value = Interval.sealed(a.range.lo.min(1), a.range.hi.max(1), a.range.defined.all(1))
         size = value.abs_upper()[:, None]
-        left = ((above + size * below) * INFLATE / (w.range.lo - below)).max(1) * INFLATE
+        left = ((above + size * below) * INFLATE / (least - below)).max(1) * INFLATE
         error = (left + self.a.u * (value.abs_upper() + left) + self.a.tiny) * INFLATE
         return Tracked(value, np.where(value.abs_upper() + error <= self.a.huge, error, np.inf))
+
+
+def _across(value: Tracked) -> Tracked:
+    """The same for every y."""
+    return Tracked(value.range[:, None], value.error[:, None])
 
 
 def _exact(tokens: Interval) -> Tracked:

@@ -1,0 +1,89 @@
+"""What f moves by when its tokens move inside reductions: never more than said, whatever n; often not much less."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.targets.moved_tokens import attained, random_source
+
+from sumformer.errors import InputError, RefusedError
+from sumformer.targets import target
+from sumformer.targets.measure_slopes import measure_modulus
+
+ATTENTION = "sum(exp({0})*y)/sum(exp({0}))"
+# source, d, n, box, how many times what is seen the bound may be: where several reductions meet, it adds their moves up
+CASES = [
+    ("mean(y)", 1, "any", "0:1", 1.01),
+    ("x*mean(y) + sin(20*x)", 1, "any", "-1:2", 1.01),  # x outside does not move
+    ("mean(x*y)", 2, "any", "-1:1", 1.1),
+    ("mean((x - y)**2)", 1, "any", "0:1", 1.05),
+    ("max(y) - min(y)", 2, "any", "0:1,-1:1", 1.05),
+    ("sin(3*x)*max(abs(x - y))", 1, "any", "-1:1", 1.2),
+    ("mean(norm(x - y))", 2, "any", "0:1", 1.05),
+    ("norm(x - mean(y))", 2, "any", "0:1", 1.05),
+    ("sum_others(abs(x - y))", 1, "2..10", "0:1", 1.01),
+    ("sum(y)", 1, "..10", "-1:1", 1.01),
+    ("mean(exp(-20*(x - y)**2))*x", 1, "any", "0:1", 1.2),
+    (ATTENTION.format("x*y"), 1, "any", "-1:1", 2),
+    (ATTENTION.format("-4*norm2(x - y)"), 2, "any", "0:1", 4),
+    (ATTENTION.format("3*y"), 3, "any", "0:1", 4),  # weights of width 3
+    ("sum((y - 2)*y*x)/sum(y - 2)", 1, "..50", "0:1", 2.5),  # weights below 0, and a range of n in which n cancels
+    ("mean((y - sum(exp(y)*y)/sum(exp(y)))**2)", 1, "any", "0:1", 6),
+]
+
+
+@pytest.mark.parametrize(("source", "d", "n", "box", "times"), CASES, ids=[case[0] for case in CASES])
+@pytest.mark.parametrize("radius", [0.001, 0.1])
+def test_no_move_exceeds_the_modulus(source, d, n, box, times, radius):
+    f, radii = target(source, n=n, d=d, box=box), radius * np.linspace(1, 1.3, d)
+    seen, found = attained(f, radii), measure_modulus(f, radii)
+    assert seen <= found + 1e-12
+    if radius < 0.01:
+        assert found <= times * seen + 1e-12
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 10**6))
+def test_no_move_exceeds_the_modulus_of_random_formulas(seed):
+    rng = random.Random(seed)
+    f = target(random_source(rng), n=rng.choice(["any", "..3", "3"]), d=1, box=rng.choice(["0:1", "-1:1", "0.25:1.5"]))
+    radii = np.array([rng.choice([1e-3, 0.02, 0.2])])
+    try:
+        bound = measure_modulus(f, radii, 2**12)
+    except RefusedError:
+        return
+    assert attained(f, radii, seed, batch=12, rounds=1) <= bound * (1 + 1e-9) + 1e-12
+
+
+def test_one_reduction_cancels_and_two_do_not():
+    assert measure_modulus(target("mean(y) - mean(1*y + 0*x)"), [0.01]) >= 0.0199
+    assert measure_modulus(target("mean(y) - max(y)"), [0.01]) >= 0.0199
+
+
+def test_the_own_token_may_leave_its_cell():
+    """Where the factor outside is not 0 the body does not move, but within r of there it does."""
+    f = target("max(0, 1 - 10*abs(x))*mean(max(0, x - 0.1)*(1 + y))", box="-1:1")
+    seen = attained(f, np.array([0.3]), batch=400)
+    assert 0.2 <= seen <= measure_modulus(f, [0.3])
+
+
+@pytest.mark.parametrize("source", ["sqrt(mean(y))", "log(mean(y))", "mean(1/(x - y))", "mean(sqrt(abs(x - y)))"])
+def test_slopes_without_bound_are_refused_with_the_reason(source):
+    with pytest.raises(RefusedError, match="no modulus of continuity") as refusal:
+        measure_modulus(target(source), [0.01])
+    assert refusal.value.reasons
+
+
+@pytest.mark.parametrize("weights", [[-0.1], [0.1, 0.1], [np.inf], [np.nan]])
+def test_wrong_weights_are_refused(weights):
+    with pytest.raises(InputError, match="finite weights"):
+        measure_modulus(target("mean(y)"), weights)
+
+
+def test_many_coordinates_are_not_covered_by_halves_of_each():
+    """2^(2·28) pairs of cells could not be held."""
+    assert 0.01 <= measure_modulus(target("max(y) - min(y)", d=28), [0.005] * 28) <= 0.011
