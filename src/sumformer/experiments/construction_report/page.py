@@ -8,7 +8,16 @@ from pathlib import Path
 
 from sumformer.certificates.certificate import CERTIFICATE_FILE, Certificate
 from sumformer.errors import NotSupportedError, SumformerError
-from sumformer.experiments.construction_report import budget, degrees, meshes, slice_lines, slice_maps, slices, timing
+from sumformer.experiments.construction_report import (
+    budget,
+    cell_counts,
+    degrees,
+    meshes,
+    slice_lines,
+    slice_maps,
+    slices,
+    timing,
+)
 from sumformer.experiments.construction_report.header import broken, header
 from sumformer.experiments.construction_report.tables import tables
 from sumformer.experiments.report import REPORT_FILE
@@ -107,6 +116,8 @@ def _slices(construction: Construction) -> str:
 
 def _degrees(construction: Construction) -> str:
     title = "Degree against bound"
+    if construction.certificate.route == "cells" and construction.certificate.total:
+        return _cells(construction)
     kernels = construction.certificate.constants.get("kernels")
     if kernels is None:
         return section("degrees", title, paragraph(f"Route {construction.certificate.route} has no kernels to cut."))
@@ -134,6 +145,16 @@ def _meshes(construction: Construction) -> str:
         "mesh has more nodes, but a token meets the same number of them."
     )
     return section("degrees", "Mesh against bound", paragraph(text), gallery(meshes.plot(meshes.run(construction))))
+
+
+def _cells(construction: Construction) -> str:
+    text = (
+        "Inside reductions every token is replaced by the centre of its cell, and f moves by at most what is shown; "
+        "with half the side of a cell it moves by half as much."
+    )
+    return section(
+        "degrees", "Cells against bound", paragraph(text), gallery([cell_counts.plot(cell_counts.run(construction))])
+    )
 
 
 def _timing(construction: Construction, seconds: float) -> str:

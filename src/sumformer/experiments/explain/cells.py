@@ -59,14 +59,12 @@ def _counts(
 ) -> list[ValueLine]:
     """The own cell of a grid over these coordinates, and how many tokens its cells hold."""
     cells = [network.cell_by_hand(token, coordinates) for token in inputs.tolist()]
-    named = "" if len(coordinates) == network.d else f" of coordinates {','.join(map(str, coordinates))}"
+    named = "" if len(coordinates) == network.d else f", x[{','.join(map(str, coordinates))}]"
     own = float(network.quantise(inputs, coordinates)[0])
     lines = [ValueLine(f"q(x_1){named}", "own cell", None, "φ", own, float(cells[0]), 0.0)]
     for cell in sorted(set(cells)):
-        often = float(cells.count(cell))
-        lines.append(
-            ValueLine(f"Σ cell {cell}{named}", "tokens in it", start + cell, "Σ", float(held[cell]), often, 0.0)
-        )
+        inside, often = float(held[cell]), float(cells.count(cell))
+        lines.append(ValueLine(f"Σ cell {cell}{named}", "tokens in it", start + cell, "Σ", inside, often, 0.0))
     return lines
 
 
