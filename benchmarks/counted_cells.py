@@ -1,4 +1,4 @@
-"""Reductions with corners, maxima and minima: d', seconds, and the exact reduction over all pairs in plain torch beside it.
+"""Maxima, minima and kernels that no series reaches: d', seconds, and all pairs in plain torch beside them.
 
 python benchmarks/counted_cells.py [--n 100000] [--only nearest] [--json FILE]
 

@@ -52,6 +52,8 @@ CASES: list[tuple[str, int, str, str, float]] = [
     ("mean(-y*x*y*sigmoid(y - x))/mean(-y*sigmoid(y - x))", 1, "any", "0.5:2", 2),
     ("mean((y - sum(exp(y)*y)/sum(exp(y)))**2)", 1, "any", "0:1", 4),
     ("cat(mean(y[0]), max(x[1]*y[0]))", 2, "any", "0:1", 1.01),
+    ("mean(exp(-norm2(x - y)/(1/2 + mean(norm(x - y)))))", 1, "any", "0:1", 4),  # in pieces of the inner mean
+    ("max(y[1] - 4*abs(x[0] - y[0]))", 2, "any", "0:1", 1.05),
 ]
 
 

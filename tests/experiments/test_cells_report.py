@@ -42,7 +42,7 @@ def test_tokens_are_counted_where_they_are(made, tmp_path):
     told = explain(tmp_path)
     assert not told.violations
     counted = [v.computed for v in told.values if v.block == "Σ"]
-    assert sum(counted) == len(told.X) * len(made.network.families)
+    assert sum(counted) == len(told.X) * len(made.network.tables)
 
 
 def test_moved_centres_are_noticed(made, tmp_path):

@@ -111,7 +111,8 @@ def test_reductions_that_read_other_coordinates_have_tables_of_their_own():
     whole = network("max(y*mean(norm(x - y)))", cells=(3, 4))
     assert whole.latent_dimension == 12
     apart = network("cat(max(y[1]), max(y[0]*x[1]))", cells=(3, 4))
-    assert apart.latent_dimension == 4 + 12
+    assert apart.latent_dimension == 4 + 3
+    assert [family.own for family in apart.families] == [(), (1,)]
 
 
 def test_tokens_on_edges_and_outside_have_a_cell():

@@ -62,6 +62,17 @@ class CellGrid(PretrainedModule, ABC):
             number = number // self.cells[c]
         return torch.stack(columns, dim=-1)
 
+    def shared(self, number: Tensor, coordinates: Sequence[int], fewer: Sequence[int]) -> Tensor:
+        """The number of the same cell in a grid over some of its coordinates."""
+        place: dict[int, Tensor] = {}
+        for c in reversed(coordinates):
+            place[c] = number % self.cells[c]
+            number = number // self.cells[c]
+        result = torch.zeros_like(number)
+        for c in fewer:
+            result = result * self.cells[c] + place[c]
+        return result
+
     def nearest(self, x: Tensor) -> Tensor:
         """(…, d) → (…, d), the centre of the token's cell."""
         return torch.stack([self.centre_of(self.quantise(x, [c]), [c])[..., c] for c in range(self.d)], dim=-1)

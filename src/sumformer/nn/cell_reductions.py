@@ -1,11 +1,10 @@
 """V_R(p) = ⊕_j body_R(m_p, m_j, V(p)) over cells j, each as often as it has tokens, for reductions R of one family.
 
-They read the same coordinates, and share one table of counts: cells are those of a grid over these coordinates alone.
+They read the same coordinates: j runs over a grid of those that they see of y, p over a grid of those of their own x.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -23,55 +22,65 @@ _ON_A_DEVICE = 2**25  # the same where every piece costs launches
 
 @dataclass(frozen=True)
 class Sources:
-    """The cells that occur with how often, how many tokens that is, and m: numbers of cells → centres (…, d)."""
+    """The cells that occur with how often, how many tokens that is, and the centres (batch, U, d) of these cells."""
 
     cells: CellCounts
     count: Tensor
-    centre: Callable[[Tensor], Tensor]
+    centres: Tensor
+
+
+@dataclass(frozen=True)
+class Own:
+    """Cells of own tokens as centres (batch, P, d), and the cells (batch, P) of what they see that these lie in."""
+
+    centres: Tensor
+    seen: Tensor | None
 
 
 class CellReductions:
     """The reductions of a family, inner ones first."""
 
     def __init__(self, family: Family, d: int, dtype: torch.dtype) -> None:
-        self.parts, self.coordinates, self.dtype = family.parts, family.coordinates, dtype
-        self.pairs = any(sees_own(part) for part in self.parts)
+        self.parts, self.seen, self.own, self.dtype = family.parts, family.seen, family.own, dtype
+        self.pairs = bool(self.own)
+        self.others = any(part.kind.endswith("_others") for part in self.parts)
+        self._apart = [sees_own(part) for part in self.parts]
         self._widest = max(d, *(part.width for part in self.parts))
         places: dict[Reduce, int] = {part: i for i, part in enumerate(self.parts)}
         self._bodies = [Program(part.body, places) for part in self.parts]
 
-    def tables(self, own: Tensor | None, sources: Sources) -> list[Tensor]:
-        """V_R at the cells `own` (batch, P), for each reduction: (batch, P or 1, width)."""
+    def tables(self, own: Own | None, sources: Sources) -> list[Tensor]:
+        """V_R at the own cells, for each reduction: (batch, P or 1, width)."""
         tables: list[Tensor] = []
-        pieces = 1 if own is None else self._pieces(own, sources.cells)
-        for part, body in zip(self.parts, self._bodies, strict=True):
-            if own is None or not sees_own(part):
+        for part, body, apart in zip(self.parts, self._bodies, self._apart, strict=True):
+            if own is None or not apart:
                 tables.append(self._values(part, body, None, sources, [t[:, :1] for t in tables]))
                 continue
             rows = []
-            for i, cells in enumerate(own.chunk(pieces, dim=1)):
-                size = -(-own.shape[1] // pieces)
-                known = [t[:, i * size : i * size + cells.shape[1]] if t.shape[1] > 1 else t for t in tables]
-                rows.append(self._values(part, body, cells, sources, known))
+            for piece in self._pieces(own, sources.cells):
+                some = Own(own.centres[:, piece], None if own.seen is None else own.seen[:, piece])
+                known = [t[:, piece] if t.shape[1] > 1 else t for t in tables]
+                rows.append(self._values(part, body, some, sources, known))
             tables.append(torch.cat(rows, dim=1))
         return tables
 
-    def _pieces(self, own: Tensor, sources: CellCounts) -> int:
+    def _pieces(self, own: Own, sources: CellCounts) -> list[slice]:
+        """Own cells by so many at a time that a cache holds their pairs."""
         if torch.compiler.is_compiling():
-            return 1
-        most = PAIRS if own.device.type == "cpu" else _ON_A_DEVICE
-        at_once = max(1, most // (self._widest * max(1, sources.cells.numel())))
-        return max(1, -(-own.shape[1] // at_once))
+            return [slice(None)]
+        most = PAIRS if own.centres.device.type == "cpu" else _ON_A_DEVICE
+        size = max(1, most // (self._widest * max(1, sources.cells.numel())))
+        return [slice(start, start + size) for start in range(0, own.centres.shape[1], size)]
 
-    def _values(self, part: Reduce, body: Program, own: Tensor | None, sources: Sources, known: list[Tensor]) -> Tensor:
-        """⊕_j body(m_p, m_j, V(p)) for p in `own` (batch, P), `known` the V(p) of inner reductions."""
+    def _values(self, part: Reduce, body: Program, own: Own | None, sources: Sources, known: list[Tensor]) -> Tensor:
+        """⊕_j body(m_p, m_j, V(p)) for p in `own`, `known` the V(p) of inner reductions."""
         cells, count = sources.cells, sources.count
         ops = NetworkOperations(self.dtype, count.device)
-        x = None if own is None else sources.centre(own).unsqueeze(2)
-        values = body.run(ops, x, sources.centre(cells.cells).unsqueeze(1), [v.unsqueeze(2) for v in known])
+        x = None if own is None else own.centres.unsqueeze(2)
+        values = body.run(ops, x, sources.centres.unsqueeze(1), [v.unsqueeze(2) for v in known])
         often = cells.counts.unsqueeze(1)
-        if part.kind.endswith("_others") and own is not None:
-            often = often - (own.unsqueeze(2) == cells.cells.unsqueeze(1)).to(often)
+        if part.kind.endswith("_others") and own is not None and own.seen is not None:
+            often = often - (own.seen.unsqueeze(2) == cells.cells.unsqueeze(1)).to(often)
             count = count - 1
         return _fold(part.kind, values.expand(*values.shape[:2], often.shape[2], part.width), often, count)
 

@@ -1,13 +1,14 @@
 """A Sumformer that counts tokens cell by cell: the discontinuous proof of A 4.1, free of n.
 
-φ(y)      = (e_{q_F(y)})_F, one-hot             which cell y lies in, of a grid over the coordinates that F reads
+φ(y)      = (e_{q_S(y)})_S, one-hot             which cell y lies in, of a grid over each set S of coordinates seen
 Σ         = Σ_k φ(x_k) ∈ ℕ^d'                   exact, and so are sums and differences of summaries
-V_R(p)    = ⊕_j body_R(m_p, m_j, V(p))          for each reduction R of F, m_j the centre of cell j, taken Σ_{F,j} times
-ψ(x, Σ)   = the target around its reductions at x itself, with V_R(q_F(x)) for R
+V_R(p)    = ⊕_j body_R(m_p, m_j, V(p))          for a reduction R that sees S, m_j the centre of cell j, Σ_{S,j} times
+ψ(x, Σ)   = the target around its reductions at x itself, with V_R(p) for R, p the cell of x
 
-Families F are the reductions that read the same coordinates: max(y) ∈ ℝ^d needs d tables of K cells, not one of K^d.
-Tokens are looked at once; the reductions run over pairs of cells that occur, of which there are at most K² however many
-tokens there are. Means, maxima and minima move no more than their bodies do, so the error is free of n too.
+What reductions do not read costs nothing: max(y) ∈ ℝ^d needs d tables of K cells, not one of K^d, and a table for
+max(y_1 − |x_0 − y_0|) is evaluated at cells of x_0 alone. Tokens are looked at once; the reductions run over pairs of
+cells that occur, of which there are no more however many tokens there are. Means, maxima and minima move no more than
+their bodies do, so the error is free of n too.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from torch import Tensor
 from sumformer.errors import NotSupportedError, ShapeError
 from sumformer.nn.cell_counts import CellCounts
 from sumformer.nn.cell_grid import CellGrid
-from sumformer.nn.cell_reductions import CellReductions, Sources
+from sumformer.nn.cell_reductions import CellReductions, Own, Sources
 from sumformer.nn.inputs import check_tokens, keep_from_attention_mask, zero_padding
 from sumformer.nn.network_operations import NetworkOperations
 from sumformer.nn.program import Program
@@ -58,12 +59,17 @@ class CellSumformer(CellGrid, SummarisingModule):
         self.width = self.tree.width
         self.families = tuple(CellReductions(family, d, self.inside) for family in families(self.tree))
         self.parts = tuple(part for family in self.families for part in family.parts)
-        self.sizes = [prod(self.cells[c] for c in family.coordinates) for family in self.families]
+        self.tables = {family.seen: self._cells_of(family.seen) for family in self.families}
+        self._own_cells = [self._cells_of(family.own) for family in self.families]
+        self._largest = max([1, sum(self.tables.values()), *self._own_cells])  # numbers of a sequence
         self._program = Program(self.tree, {part: i for i, part in enumerate(self.parts)})
 
     @property
     def latent_dimension(self) -> int:
-        return sum(self.sizes)
+        return sum(self.tables.values())
+
+    def _cells_of(self, coordinates: Sequence[int]) -> int:
+        return prod(self.cells[c] for c in coordinates)
 
     # ---- φ and Σ
 
@@ -79,8 +85,8 @@ class CellSumformer(CellGrid, SummarisingModule):
         w = z.new_ones(z.shape[:2], dtype=self.inside) if weights is None else weights.to(self.inside)
         w = w if keep is None else torch.where(keep, w, torch.zeros((), dtype=self.inside, device=w.device))
         tables = [
-            w.new_zeros(z.shape[0], size).scatter_add(1, self.quantise(z, family.coordinates), w)
-            for family, size in zip(self.families, self.sizes, strict=True)  # index_add races in onnxruntime
+            w.new_zeros(z.shape[0], size).scatter_add(1, self.quantise(z, seen), w)
+            for seen, size in self.tables.items()  # index_add races in onnxruntime
         ]
         return Summary(torch.cat(tables, dim=1) if tables else w[:, :0], w.sum(1))
 
@@ -97,7 +103,7 @@ class CellSumformer(CellGrid, SummarisingModule):
 
     def _read(self, x: Tensor, keep: Tensor | None) -> Tensor:
         """Every sequence has a Σ of its own: of a large batch some at a time."""
-        some = max(1, BATCH_ELEMENTS // max(1, self.latent_dimension))
+        some = max(1, BATCH_ELEMENTS // self._largest)
         if torch.compiler.is_compiling() or some >= x.shape[0]:
             return self._rows(x, keep)
         masks = [None] * x.shape[0] if keep is None else torch.split(keep, some)
@@ -124,25 +130,30 @@ class CellSumformer(CellGrid, SummarisingModule):
     def _reduced(self, x: Tensor, state: Summary) -> list[Tensor]:
         total = state.total.to(self.inside).expand(x.shape[0], -1)
         count = state.count.to(self.inside).expand(x.shape[0])
-        counts = zip(self.families, torch.split(total, self.sizes, dim=1), strict=True)
-        return [values for family, own in counts for values in self._of_family(family, x, own, count)]
+        counts = dict(zip(self.tables, torch.split(total, list(self.tables.values()), dim=1), strict=True))
+        out: list[Tensor] = []
+        for family, size in zip(self.families, self._own_cells, strict=True):
+            out += self._of_family(family, size, x, counts[family.seen], count)
+        return out
 
-    def _of_family(self, family: CellReductions, x: Tensor, total: Tensor, count: Tensor) -> list[Tensor]:
-        if torch.compiler.is_compiling() and family.pairs and total.shape[1] > TRACED:
+    def _of_family(self, family: CellReductions, size: int, x: Tensor, total: Tensor, count: Tensor) -> list[Tensor]:
+        if torch.compiler.is_compiling() and total.shape[1] * size > TRACED**2:
             raise NotSupportedError(
-                f"CellSumformer: a traced graph writes out all pairs of cells, of at most {TRACED}; "
-                f"this network has {total.shape[1]}: run it uncompiled, or construct with a larger ε"
+                f"CellSumformer: a traced graph writes out all pairs of cells, at most {TRACED} × {TRACED}; this "
+                f"network has {size} × {total.shape[1]}: run it uncompiled, or construct with a larger ε"
             )
-        sources = Sources(CellCounts.of(total), count, lambda cells: self.centre_of(cells, family.coordinates))
+        cells = CellCounts.of(total)
+        sources = Sources(cells, count, self.centre_of(cells.cells, family.seen))
         if not family.pairs:
             return family.tables(None, sources)
-        cells = self.quantise(x, family.coordinates)
+        number = self.quantise(x, family.own)
         once = torch.ones_like(x[..., 0], dtype=self.inside)
-        own = CellCounts.of(torch.zeros_like(total).scatter_add(1, cells, once))
-        place = own.find(cells)
+        occupied = CellCounts.of(once.new_zeros(x.shape[0], size).scatter_add(1, number, once))
+        seen = self.shared(occupied.cells, family.own, family.seen) if family.others else None
+        place = occupied.find(number)
         return [
             table.gather(1, place.unsqueeze(-1).expand(-1, -1, table.shape[2])) if table.shape[1] > 1 else table
-            for table in family.tables(own.cells, sources)
+            for table in family.tables(Own(self.centre_of(occupied.cells, family.own), seen), sources)
         ]
 
     def extra_repr(self) -> str:

@@ -1,11 +1,12 @@
 """Which coordinates of tokens a reduction looks at: max(y) ∈ ℝ^d is d maxima, each of one coordinate alone.
 
-`coordinatewise` writes a reduction whose components read different coordinates as one for each of them; the numbers
-that are computed stay the same. `families` are reductions that share a table of counts, with all they read.
+`coordinatewise` writes a reduction whose components read different coordinates as one for each of them; what is computed
+stays the same but for the order of sums. `families` are reductions that are evaluated together, with all they read.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sumformer.targets.node import Node
@@ -15,9 +16,13 @@ from sumformer.targets.walk import postorder, rebuild, reductions, transform
 
 @dataclass(frozen=True)
 class Family:
-    """Reductions, inner ones first, and the coordinates of x and y that are read in them."""
+    """Reductions, inner ones first; the coordinates of y that are `seen` in them, and those of x that are their `own`.
 
-    coordinates: tuple[int, ...]
+    Where the own token is left out, the own coordinates are those seen too.
+    """
+
+    seen: tuple[int, ...]
+    own: tuple[int, ...]
     parts: tuple[Reduce, ...]
 
 
@@ -34,30 +39,38 @@ def families(node: Node) -> tuple[Family, ...]:
         joined = [some for some in together if not inside.isdisjoint(some)]
         together = [some for some in together if inside.isdisjoint(some)]
         together.append([*(p for some in joined for p in some), part])
-    found: dict[tuple[int, ...], list[Reduce]] = {}
+    found: dict[tuple[tuple[int, ...], tuple[int, ...]], list[Reduce]] = {}
     for some in together:
-        found.setdefault(tuple(sorted(frozenset().union(*map(read, some)))), []).extend(some)
-    return tuple(Family(coordinates, tuple(some)) for coordinates, some in found.items())
+        seen, own = (frozenset[int]().union(*(read(p.body, name) for p in some)) for name in ("y", "x"))
+        if any(p.kind.endswith("_others") for p in some):
+            own |= seen
+        found.setdefault((tuple(sorted(seen)), tuple(sorted(own))), []).extend(some)
+    return tuple(Family(*coordinates, tuple(some)) for coordinates, some in found.items())
 
 
-def read(node: Node) -> frozenset[int]:
-    """The coordinates of tokens that are looked at, in nested reductions too."""
+def read(node: Node, name: str) -> frozenset[int]:
+    """The coordinates of x, or of y, that are looked at, in nested reductions too."""
     found: set[int] = set()
-    whole: set[Token] = {node} if isinstance(node, Token) else set()
+    whole = [node]
     for part in postorder(node):
-        if isinstance(part, Slice) and isinstance(part.arg, Token):
-            found |= set(range(part.start, part.stop))
-        else:
-            whole |= {child for child in part.children if isinstance(child, Token)}
-    return frozenset(found.union(*(range(token.d) for token in whole)))
+        match part:
+            case Slice(Token(of), start, stop):
+                found |= set(range(start, stop)) if of == name else set()
+            case _:
+                whole += part.children
+    for part in whole:
+        if isinstance(part, Token) and part.name == name:
+            found |= set(range(part.d))
+    return frozenset(found)
 
 
 def _apart(node: Node, children: tuple[Node, ...]) -> Node:
     node = rebuild(node, children)
     if not isinstance(node, Reduce) or node.width == 1:
         return node
-    everything, bodies = read(node), components(node.body)
-    if all(read(body) == everything for body in bodies) or any("y" not in body.free for body in bodies):
+    bodies = components(node.body)
+    alike = all(read(body, name) == read(node, name) for body in bodies for name in ("x", "y"))
+    if alike or any("y" not in body.free for body in bodies):
         return node
     return Cat(tuple(Reduce(node.kind, body) for body in bodies))
 
@@ -79,3 +92,18 @@ def components(node: Node) -> list[Node]:
                 below = [found[child] * (part.width if child.width == 1 else 1) for child in part.children]
                 found[part] = [rebuild(part, each) for each in zip(*below, strict=True)]
     return found[node]
+
+
+def on_coordinates(node: Node, kept: Sequence[int]) -> Node:
+    """The same expression of tokens that have only these coordinates, ascending, of which all that it reads are."""
+
+    def change(part: Node, children: tuple[Node, ...]) -> Node:
+        match part:
+            case Slice(Token(name), start, stop):
+                first = kept.index(start)
+                return Slice(Token(name, len(kept)), first, first + stop - start)
+            case Token(name, d) if d == len(kept):
+                return part
+        return rebuild(part, children)
+
+    return transform(node, change)

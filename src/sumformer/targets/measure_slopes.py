@@ -13,8 +13,8 @@ f = Σ w a/Σ w, w of one sign, with p = w/Σ w is the mean Σ p a, and moves by
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -23,61 +23,21 @@ from sumformer.algebra.interval import Interval, select
 from sumformer.algebra.rounding import FloatArray, down, fraction_bounds, up
 from sumformer.algebra.slope import Slope, SlopeOperations, times
 from sumformer.algebra.tracked import INFLATE
-from sumformer.errors import InputError, RefusedError, TargetError
 from sumformer.targets.domain import Box, Tokens
 from sumformer.targets.evaluate import Environment, evaluate
-from sumformer.targets.homogeneity import without_counts
 from sumformer.targets.node import Node
 from sumformer.targets.normalised_slopes import log_of, weighted_mean
-from sumformer.targets.target import Target
 from sumformer.targets.tree import Reduce
 from sumformer.targets.walk import postorder, reductions
 
-FIRST, LAST = 2**12, 2**18  # pairs of a cell of x and a cell of y: of the first attempt, and of the finest
-CHUNK = 2**13  # of them at a time
-GAIN = 0.97  # a finer attempt that gains less is the last
-
-
-def measure_modulus(f: Target, weights: Sequence[float], most: int = LAST) -> float:
-    """≥ sup |f(x, μ) − f'| over the box, f' with x' and all y inside reductions moved within it by at most `weights`.
-
-    A `RefusedError` where no slope bound exists; a finer grid of cells is tried while that helps.
-    """
-    omega = np.asarray(weights, dtype=np.float64)
-    if omega.shape != (f.d,) or not bool((omega >= 0).all() and np.isfinite(omega).all()):
-        raise InputError(f"measure_modulus: expected {f.d} finite weights ≥ 0, got {weights}")
-    expression = f.expression
-    with suppress(TargetError):  # the same function, where n cancels
-        expression = without_counts(expression)
-    best, pairs, reasons = np.inf, FIRST, dict[str, None]()
-    while pairs <= most:
-        found = _on_grid(f, expression, omega, pairs, reasons)
-        stuck = found > GAIN * best
-        best, pairs = min(best, found), pairs * 4
-        if stuck and np.isfinite(best):
-            break
-    if not np.isfinite(best):
-        raise RefusedError("no modulus of continuity could be certified on this box", list(reasons))
-    return best
-
-
-def _on_grid(f: Target, expression: Node, omega: FloatArray, pairs: int, reasons: dict[str, None]) -> float:
-    """The bound by so many pairs of equal cells."""
-    reasons.clear()
-    y = cells_of(f.box, splits_of(pairs, f.d))
-    size = max(1, CHUNK // len(y.lo))
-    worst = 0.0
-    for start in range(0, len(y.lo), size):
-        slopes = MeasureSlopes(f.box, y[start : start + size], y, omega, f.tokens)
-        worst = max(worst, float(np.max(slopes.of(expression).length)))
-        reasons.update(slopes.reasons)
-    return worst
+PAIRS = 2**18  # of a cell of x and a cell of y, at most
+OUTER = 64  # pieces of the ranges around all reductions, where they cost little
 
 
 def splits_of(pairs: int, d: int) -> int:
-    """Cells along a side for about so many pairs of x and y; one where two are more than `LAST`."""
+    """Cells along a side for about so many pairs of x and y; one where two are more than `PAIRS`."""
     wanted = max(2, round(pairs ** (1 / (2 * d))))
-    return wanted if wanted ** (2 * d) <= LAST else 1
+    return wanted if wanted ** (2 * d) <= PAIRS else 1
 
 
 def cells_of(box: Box, splits: int) -> Interval:
@@ -98,26 +58,35 @@ def widened(x: Interval, box: Box, omega: FloatArray) -> Interval:
 
 
 class MeasureSlopes:
-    """One evaluation: x over cells (P, d), every y over the cells (Q, d), ω (d,).
+    """One evaluation: x over cells (P, d), every y over the cells (Q, d), ω (d,), ranges inside bodies in `pieces`.
 
     The variables of a reduction are x' and one for all tokens, whose gradient is a radius, symmetric about 0, with
     weight 1; those of a body are these two and its y.
     """
 
-    def __init__(self, box: Box, x: Interval, y: Interval, omega: FloatArray, tokens: Tokens) -> None:
+    def __init__(self, box: Box, x: Interval, y: Interval, omega: FloatArray, tokens: Tokens, pieces: int = 1) -> None:
         self.x, self.inside, self.y = x, widened(x, box, omega), y
-        self.omega, self.tokens, self.d = omega, tokens, len(omega)
+        self.omega, self.tokens, self.d, self.pieces = omega, tokens, len(omega), pieces
         self.ops = SlopeOperations(np.append(omega, 1.0)[None])
         self.reasons = self.ops.reasons
         self.known: dict[Reduce, Slope] = {}
         self.means: dict[Node, Slope] = {}
         self.env = Environment(x=self.ops.variable(self.x, None, 0.0), reduce=self.known.__getitem__)
 
-    def of(self, expression: Node) -> Slope:
-        """The slopes of f, x itself held fast."""
+    def of(self, expression: Node) -> FloatArray:
+        """How far f moves, x itself held fast: (P, width)."""
         for part in reductions(expression):
             self.known[part] = self._scaled(part.kind, self._mixed(self._body(part.body, part.width)))
-        return evaluate(expression, self.ops, self.env, self._means_in(expression))
+        longest = np.zeros((len(self.x.lo), expression.width))
+        for known in in_pieces(self._known_in(expression), OUTER):
+            longest = np.maximum(longest, evaluate(expression, self.ops, self.env, known).length)
+        return longest
+
+    def _known_in(self, expression: Node) -> dict[Node, Slope]:
+        """What its value depends on, besides x and y: weighted means, and reductions that stand outside of them."""
+        means = self._means_in(expression)
+        parts = postorder(expression, into_reductions=False, leaves=means)
+        return means | {p: self.known[p] for p in parts if p not in means and isinstance(p, Reduce)}
 
     def _means_in(self, expression: Node) -> dict[Node, Slope]:
         """The weighted means that stand in it, outside further reductions."""
@@ -133,14 +102,17 @@ class MeasureSlopes:
         ops = SlopeOperations(np.concatenate([self.omega, [1.0], self.omega])[None, None])
         x = ops.variable(self.inside[:, None], range(d), self.omega)
         y = ops.variable(self.y[None], range(d + 1, 2 * d + 1), self.omega)
-        inner = postorder(node, into_reductions=False)
-        reduced = {r: self._across(self.known[r], r.width) for r in inner if isinstance(r, Reduce)}
-        means = {mean: self._across(slope, mean.width) for mean, slope in self._means_in(node).items()}
-        result = evaluate(node, ops, Environment(x=x, y=y, reduce=reduced.__getitem__), means)
-        self.reasons.update(ops.reasons)
         shape = (len(self.x.lo), len(self.y.lo), width)
-        gradient = result.gradient.broadcast_to((*shape, 2 * d + 1))
-        return Slope(result.value.broadcast_to(shape), gradient, np.broadcast_to(result.length, shape))
+        inner = {part: self._across(slope, part.width) for part, slope in self._known_in(node).items()}
+        found: Slope | None = None
+        for known in in_pieces(inner, self.pieces):
+            e = evaluate(node, ops, Environment(x=x, y=y), known)
+            gradient, length = e.gradient.broadcast_to((*shape, 2 * d + 1)), np.broadcast_to(e.length, shape)
+            piece = Slope(e.value.broadcast_to(shape), gradient, length)
+            found = piece if found is None else _either(found, piece)
+        self.reasons.update(ops.reasons)
+        assert found is not None
+        return found
 
     def _across(self, known: Slope, width: int) -> Slope:
         """Of what is the same for every y: (P, 1, width), with y's variables."""
@@ -200,6 +172,38 @@ class MeasureSlopes:
         gradient = _joined([_hull(a.gradient[..., :d]) + _within(covariance), _within(by_tokens[..., None])])
         length = (a.length.max(axis=1) + times(spread / 2, log.length.max(axis=1))) * INFLATE
         return self.ops.made(hull, gradient, length)
+
+
+def in_pieces(known: dict[Node, Slope], most: int) -> Iterator[dict[Node, Slope]]:
+    """The same with values from all pieces of their ranges, of which there are at most so many together."""
+    numbers = [(node, k) for node, slope in known.items() for k in range(slope.value.shape[-1])]
+    each = int(most ** (1 / len(numbers)) + 1e-9) if numbers else 1
+    if each < 2:
+        yield known
+        return
+    for chosen in product(range(each), repeat=len(numbers)):
+        part = dict(zip(numbers, chosen, strict=True))
+        yield {
+            node: replace(slope, value=_piece(slope.value, [part[node, k] for k in range(slope.value.shape[-1])], each))
+            for node, slope in known.items()
+        }
+
+
+def _piece(value: Interval, chosen: Sequence[int], each: int) -> Interval:
+    """Piece `chosen` of `each` equal ones, coordinate by coordinate; what is not bounded stays whole."""
+    place = np.asarray(chosen, dtype=np.float64)
+    with np.errstate(all="ignore"):
+        side = value.hi - value.lo
+        low, high = down(value.lo + side * (place / each)), up(value.lo + side * ((place + 1) / each))
+    whole = ~np.isfinite(side)
+    low = np.where(whole | (place == 0), value.lo, np.maximum(low, value.lo))
+    high = np.where(whole | (place == each - 1), value.hi, np.minimum(high, value.hi))
+    return Interval.sealed(low, high, value.defined)
+
+
+def _either(a: Slope, b: Slope) -> Slope:
+    """What holds for one of them at each place."""
+    return Slope(a.value.hull(b.value), a.gradient.hull(b.gradient), np.maximum(a.length, b.length))
 
 
 def _within(radius: FloatArray) -> Interval:

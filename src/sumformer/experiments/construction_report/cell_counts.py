@@ -10,7 +10,7 @@ from sumformer.experiments.report.figure import new_figure
 from sumformer.experiments.report.numbers import rounded_up
 from sumformer.targets import Target
 from sumformer.targets.coordinatewise import coordinatewise, families
-from sumformer.targets.measure_slopes import measure_modulus
+from sumformer.targets.measure_modulus import measure_modulus
 from sumformer.theorems.construction import Construction
 
 SHARES = (0.25, 0.5, 1.0, 2.0, 4.0)  # of the cells along each coordinate that moves f
@@ -29,12 +29,12 @@ def run(construction: Construction) -> CellCurve:
     """The cells of the certificate, all coordinates in proportion."""
     f, counts = construction.target, construction.certificate.constants["cells"]
     assert isinstance(f, Target)  # route cells takes no other
-    read = [family.coordinates for family in families(coordinatewise(f.countless))]
+    tables = {family.seen for family in families(coordinatewise(f.countless))}
     points: dict[int, float] = {}
     for share in SHARES:
         scaled = [max(1, round(share * k)) for k in counts]
         radii = [float(r) / k for r, k in zip(f.box.radius, scaled, strict=True)]
-        points[sum(prod(scaled[c] for c in some) for some in read)] = measure_modulus(f, radii)
+        points[sum(prod(scaled[c] for c in some) for some in tables)] = measure_modulus(f, radii)
     modulus = next((t.bound for t in construction.certificate.terms if t.name.startswith("modulus")), 0.0)
     return CellCurve(tuple(points), tuple(points.values()), (construction.certificate.latent_dimension, modulus))
 

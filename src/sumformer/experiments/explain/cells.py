@@ -29,8 +29,8 @@ def explain_cells(made: Construction, network: CellSumformer, X: Tensor) -> Expl
         for c, radius in enumerate(made.certificate.constants["radius"])
     ]
     start = 0
-    for family, size in zip(network.families, network.sizes, strict=True):
-        lines += _counts(network, family.coordinates, inputs, state.total[0, start : start + size], start)
+    for seen, size in network.tables.items():
+        lines += _counts(network, seen, inputs, state.total[0, start : start + size], start)
         start += size
     ideal = {part: evaluate_tensor(part, centres[None])[0] for part in network.parts}
     for part, value in zip(network.parts, network.reduced(inputs[None], state), strict=True):
@@ -79,7 +79,7 @@ def _reduction(part: Reduce, value: Tensor, ideal: Tensor) -> list[ValueLine]:
 
 
 def _blocks(network: CellSumformer, occupied: int) -> tuple[BlockLine, ...]:
-    grids = " + ".join("×".join(str(network.cells[c]) for c in family.coordinates) for family in network.families)
+    grids = " + ".join("×".join(str(network.cells[c]) for c in seen) for seen in network.tables)
     return (
         BlockLine("φ", None, {f"cells ({grids}), one of each grid for a token": network.latent_dimension}),
         BlockLine("Σ", None, {"counts, of which not 0 here": occupied}),

@@ -15,11 +15,10 @@ import numpy as np
 from sumformer.algebra.rounding import fraction_bounds, shown_up
 from sumformer.certificates.certificate import OF_A_SUMFORMER, TORCH_FUNCTIONS, ErrorTerm
 from sumformer.errors import DomainError, RefusedError
-from sumformer.nn.cell_reductions import sees_own
 from sumformer.nn.cell_sumformer import CellSumformer
 from sumformer.targets import to_source
 from sumformer.targets.coordinatewise import Family, coordinatewise, families
-from sumformer.targets.measure_slopes import measure_modulus
+from sumformer.targets.measure_modulus import measure_modulus
 from sumformer.targets.target import Target
 from sumformer.targets.walk import has_function
 from sumformer.theorems.alberti_2023.arithmetic import Arithmetic, refuse_box
@@ -28,7 +27,7 @@ from sumformer.theorems.alberti_2023.grid_tables import fill_tables
 from sumformer.theorems.built import ROUNDING_SLACK, SLACK, Built, Estimate
 
 MOST_CELLS = 2**20
-MOST_PAIRED = 2**15  # where bodies see x, and are evaluated on pairs of cells
+MOST_PAIRS = 2**30  # where bodies see x, and are evaluated on pairs of cells
 ACCEPT = 0.97  # of ε: leaves room for a checker whose enclosures are a little wider
 TRIAL = 64  # cells along each side that the first guess is measured with
 ATTEMPTS = 6
@@ -36,25 +35,30 @@ ATTEMPTS = 6
 
 @dataclass(frozen=True)
 class _Tables:
-    """The grids of the network: for each family of reductions, the coordinates it reads."""
+    """The grids of the network: what its families of reductions see, and of which own cells."""
 
     families: tuple[Family, ...]
 
     def cells(self, counts: Sequence[int]) -> int:
         """d' with so many cells along each coordinate."""
-        return sum(self._of(family, counts) for family in self.families)
+        return sum(_product(seen, counts) for seen in {family.seen for family in self.families})
 
     def fit(self, counts: Sequence[int]) -> bool:
-        paired = (self._of(family, counts) for family in self.families if _paired(family))
-        return self.cells(counts) <= MOST_CELLS and max(paired, default=0) <= MOST_PAIRED
+        pairs = (_product(family.own, counts) * _product(family.seen, counts) for family in self.paired)
+        return self.cells(counts) <= MOST_CELLS and max(pairs, default=0) <= MOST_PAIRS
 
-    def _of(self, family: Family, counts: Sequence[int]) -> int:
-        return prod(counts[c] for c in family.coordinates)
+    @property
+    def paired(self) -> tuple[Family, ...]:
+        return tuple(family for family in self.families if family.own)
 
     @property
     def budget(self) -> str:
-        paired = f", {MOST_PAIRED} in one table where bodies are evaluated on pairs of them"
-        return f"the budget is {MOST_CELLS} cells{paired if any(map(_paired, self.families)) else ''}"
+        paired = f", and {MOST_PAIRS} pairs of an own cell and one that is seen" if self.paired else ""
+        return f"the budget is {MOST_CELLS} cells{paired}"
+
+
+def _product(coordinates: Sequence[int], counts: Sequence[int]) -> int:
+    return prod(counts[c] for c in coordinates)
 
 
 @dataclass(frozen=True)
@@ -120,20 +124,17 @@ def _countless(f: Target, arithmetic: Arithmetic) -> Target:
 
 
 def _why(f: Target, grid: _Grid) -> str:
-    tables = _tables(f).families
-    cost = "pairs of cells that occur" if any(map(_paired, tables)) else "cells that occur"
-    shapes = dict.fromkeys(" × ".join(str(grid.counts[c]) for c in family.coordinates) for family in tables)
-    grids = f", {len(tables)} grids over the coordinates that are read together" if len(tables) > 1 else ""
+    tables = _tables(f)
+    seen = dict.fromkeys(family.seen for family in tables.families)
+    shapes = dict.fromkeys(" × ".join(str(grid.counts[c]) for c in coordinates) for coordinates in seen)
+    grids = f", {len(seen)} grids over the coordinates that are read together" if len(seen) > 1 else ""
     counted = f"tokens are counted in {', '.join(shapes) or 'no'} cells{grids}"
+    cost = "pairs of cells that occur" if tables.paired else "cells that occur"
     return f"continuous with a certified modulus that is free of n: {counted}; reductions run over {cost}"
 
 
 def _tables(f: Target) -> _Tables:
     return _Tables(families(coordinatewise(f.expression)))
-
-
-def _paired(family: Family) -> bool:
-    return any(sees_own(part) for part in family.parts)
 
 
 def _rounding(f: Target, arithmetic: Arithmetic) -> float:

@@ -85,6 +85,24 @@ def _by_spread(a: Interval, log: Interval, quarter: Floats) -> Interval:
     return Interval(np.where(still, base.lo, moved.lo), np.where(still, base.hi, moved.hi))
 
 
+def piece(v: Slope, place: int, of: int) -> Slope:
+    """Where its value lies in one of so many equal pieces of its range; a range without bounds is one."""
+    low, high = v.value.lo, v.value.hi
+    side = high / of - low / of
+    ends = (low + side * place, low + side * (place + 1))
+    within = np.isfinite(side)
+    lower = np.where(within & (place > 0), np.maximum(low, np.nextafter(ends[0], -np.inf)), low)
+    upper = np.where(within & (place < of - 1), np.minimum(high, np.nextafter(ends[1], np.inf)), high)
+    return Slope(Interval(lower, upper), v.gradient, v.length)
+
+
+def either(a: Slope, b: Slope) -> Slope:
+    """What holds for one of both."""
+    gradient = Interval(np.minimum(a.gradient.lo, b.gradient.lo), np.maximum(a.gradient.hi, b.gradient.hi))
+    value = Interval(np.minimum(a.value.lo, b.value.lo), np.maximum(a.value.hi, b.value.hi))
+    return Slope(value, gradient, np.maximum(a.length, b.length))
+
+
 def by_tokens(ops: SlopeOperations, e: Slope, d: int) -> Floats:
     """max_y Σ_c r_c |∂_{y_c} e|."""
     part = e.gradient.magnitude[..., d : 2 * d]

@@ -11,12 +11,14 @@ Outside the reductions x does not move; x' is within r of it.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import suppress
 from fractions import Fraction
+from itertools import product
 
 import numpy as np
 
-from sumformer.certificates.checker.counted.mixture import mixed, sharpened
+from sumformer.certificates.checker.counted.mixture import either, mixed, piece, sharpened
 from sumformer.certificates.checker.grid.slope import Slope, SlopeOperations, scaled, times
 from sumformer.certificates.checker.grid.weighted_mean import weighted_mean
 from sumformer.certificates.checker.interval import Floats, Interval, IntervalOperations, from_fraction
@@ -29,6 +31,7 @@ from sumformer.targets.node import Node
 from sumformer.targets.tree import Binary, Reduce, Slice, Token
 from sumformer.targets.walk import postorder, rebuild, reductions, transform
 
+OUTER = 64  # pieces of the ranges of reductions around which nothing is summed
 HELD = 2**23  # numbers of gradients at a time, of all sub-trees
 _REAL = IntervalOperations()
 _ONE = from_fraction(Fraction(1))
@@ -56,6 +59,7 @@ class Modulus:
         self.axes, self.y_axes = _read((*outside, *inside), "x", self.d), _read(inside, "y", self.d)
         inner = bool(_read(inside, "x", self.d))
         self.mixing = inner or self.counted  # whether bodies differ from cell to cell
+        self.nested = any(reductions(part.body) for part in self.parts)
         self.apart = inner and bool(_read(outside, "x", self.d))
 
     def start(self) -> tuple[Floats, Floats]:
@@ -70,14 +74,17 @@ class Modulus:
         sides = [np.linspace(a, b, k + 1) for a, b, k in zip(low, high, splits, strict=True)]
         return [Interval(side[k][None], side[k + 1][None]) for side, k in zip(sides, places, strict=True)]
 
-    def lengths(self, low: Floats, high: Floats, splits: list[int]) -> Floats:
-        """The bound on each cell, the largest over f's components; ∞ where a slope may not exist."""
+    def lengths(self, low: Floats, high: Floats, splits: list[int], pieces: int = 1) -> Floats:
+        """The bound on each cell, the largest over f's components; ∞ where a slope may not exist.
+
+        Bodies are bounded on `pieces` of what inner reductions may be.
+        """
         at_once = max(1, HELD // (self.size * (int(np.prod(splits)) if self.mixing else 1)))
         y = self.grid(splits)
-        pieces = [slice(i, i + at_once) for i in range(0, len(low), at_once)]
-        return np.concatenate([self._lengths(low[i], high[i], y) for i in pieces])
+        rows = [slice(i, i + at_once) for i in range(0, len(low), at_once)]
+        return np.concatenate([self._lengths(low[i], high[i], y, pieces) for i in rows])
 
-    def _lengths(self, low: Floats, high: Floats, cells_of_y: list[Interval]) -> Floats:
+    def _lengths(self, low: Floats, high: Floats, cells_of_y: list[Interval], pieces: int) -> Floats:
         ops, units = SlopeOperations(1, self.weights), np.eye(len(self.weights))
         x = [Interval(low[:, c, None], high[:, c, None]) for c in range(self.d)]
         near = widened(low[:, : self.d], high[:, : self.d], self.radii, self.box) if self.apart else None
@@ -90,13 +97,17 @@ class Modulus:
         own, y = moving[: self.d], moving[self.d :]
         known: dict[Node, list[Slope]] = {}
         for part in self.parts:
-            bodies = components(part.body, ops, self._leaf(ops, own, y, known, own))
+            leaf, bodies = self._leaf(ops, own, y, known, own), list[Slope]()
+            for some in self._pieces(part.body, leaf, pieces):
+                values = components(part.body, ops, some)
+                bodies = [either(a, b) for a, b in zip(bodies, values, strict=True)] if bodies else values
             known[part] = self._reduced(part, ops, bodies, n)
         worst = np.zeros((len(low), 1))
-        outer = [ops.fixed(v) for v in x]
-        for value in components(self.expression, ops, self._leaf(ops, own, y, known, outer)):
-            exists = np.isfinite(value.value.magnitude)
-            worst = np.maximum(worst, np.where(exists, value.length, np.inf))
+        leaf = self._leaf(ops, own, y, known, [ops.fixed(v) for v in x])
+        for some in self._pieces(self.expression, leaf, OUTER):
+            for value in components(self.expression, ops, some):
+                exists = np.isfinite(value.value.magnitude)
+                worst = np.maximum(worst, np.where(exists, value.length, np.inf))
         lost = np.broadcast_to(ops.bad, (len(low), ops.bad.shape[-1])).any(axis=1)
         return np.where(lost | np.isnan(worst[:, 0]), np.inf, worst[:, 0])
 
@@ -114,6 +125,20 @@ class Modulus:
             return known[part] if part in known else plain(part)
 
         return leaf
+
+    def _pieces(self, node: Node, leaf: Leaf[Slope], most: int) -> Iterator[Leaf[Slope]]:
+        """`leaf` with the values of reductions in `node` from every piece of their ranges, at most so many together."""
+        parts = postorder(node, into_reductions=False, leaves=self.means)
+        found = {part: leaf(part) for part in parts if part in self.means or isinstance(part, Reduce)}
+        values = {part: value for part, value in found.items() if value is not None}
+        each = int(most ** (1 / max(1, sum(map(len, values.values())))) + 1e-9)
+        if each < 2:
+            yield leaf
+            return
+        for places in product(range(each), repeat=sum(map(len, values.values()))):
+            chosen = iter(places)
+            held = {part: [piece(v, next(chosen), each) for v in value] for part, value in values.items()}
+            yield lambda part, held=held: held[part] if part in held else leaf(part)  # type: ignore[misc]
 
     def _reduced(self, part: Reduce, ops: SlopeOperations, bodies: list[Slope], n: Interval) -> list[Slope]:
         values = [mixed(ops, e, self.d, self.places[part] + k) for k, e in enumerate(bodies)]

@@ -29,10 +29,9 @@ class Network:
 
     @property
     def latent_dimension(self) -> int:
-        """Σ has a count for each cell, of a grid for each family of reductions."""
-        return sum(
-            prod(self.cells[c] for c in family.coordinates) for family in families(coordinatewise(self.expression))
-        )
+        """Σ has a count for each cell, of a grid for each set of coordinates that reductions see."""
+        seen = {family.seen for family in families(coordinatewise(self.expression))}
+        return sum(prod(self.cells[c] for c in coordinates) for coordinates in seen)
 
 
 def read_counted(folder: Path) -> Network:

@@ -10,9 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.targets.moved_tokens import attained, random_source
 
+from sumformer.algebra.interval import Interval
+from sumformer.algebra.slope import Slope
 from sumformer.errors import InputError, RefusedError
 from sumformer.targets import target
-from sumformer.targets.measure_slopes import measure_modulus
+from sumformer.targets.measure_modulus import measure_modulus
+from sumformer.targets.measure_slopes import in_pieces
 
 ATTENTION = "sum(exp({0})*y)/sum(exp({0}))"
 # source, d, n, box, how many times what is seen the bound may be: where several reductions meet, it adds their moves up
@@ -33,6 +36,8 @@ CASES = [
     (ATTENTION.format("3*y"), 3, "any", "0:1", 4),  # weights of width 3
     ("sum((y - 2)*y*x)/sum(y - 2)", 1, "..50", "0:1", 2.5),  # weights below 0, and a range of n in which n cancels
     ("mean((y - sum(exp(y)*y)/sum(exp(y)))**2)", 1, "any", "0:1", 6),
+    ("mean(exp(-norm2(x - y)/(1/2 + mean(norm(x - y)))))", 1, "any", "0:1", 4),  # in pieces of the inner mean
+    ("max(y[1] - 4*abs(x[0] - y[0]))", 2, "any", "0:1", 1.05),
 ]
 
 
@@ -82,6 +87,28 @@ def test_slopes_without_bound_are_refused_with_the_reason(source):
 def test_wrong_weights_are_refused(weights):
     with pytest.raises(InputError, match="finite weights"):
         measure_modulus(target("mean(y)"), weights)
+
+
+def test_a_coordinate_of_f_is_measured_with_what_it_reads():
+    """The larger of both, not their sum; and a coordinate that is not read does not matter."""
+    assert measure_modulus(target("cat(max(y[0]), 3*max(y[1]))", d=3), [0.01, 0.01, 7.0]) == pytest.approx(0.03)
+    assert measure_modulus(target("x[2]*mean(abs(x[0] - y[1]))", d=3), [0.01, 0.02, 7.0]) == pytest.approx(0.03)
+    assert measure_modulus(target("x", d=3), [0.01] * 3) == 0
+
+
+def test_pieces_cover_the_range():
+    low, high = np.array([[-1.0, 0.1], [2.0, 3.0]]), np.array([[0.7, 0.1], [np.inf, 5.0]])
+    slope = Slope(Interval(low, high), Interval.point(np.zeros((2, 2, 1))), np.zeros((2, 2)))
+    node = target("max(y)", d=2).expression
+    pieces = [held[node].value for held in in_pieces({node: slope}, 16)]
+    assert len(pieces) == 16
+    for t in np.linspace(0, 1, 41):
+        for u in np.linspace(0, 1, 41):
+            point = np.array([[-1 + 1.7 * t, 0.1], [2.0 + 1e9 * t, 3 + 2 * u]])
+            point[0, 0], point[1, 1] = min(point[0, 0], 0.7), min(point[1, 1], 5.0)
+            assert any(bool((p.lo[0] <= point[0]).all() and (point[0] <= p.hi[0]).all()) for p in pieces)
+            assert any(bool((p.lo[1] <= point[1]).all() and (point[1] <= p.hi[1]).all()) for p in pieces)
+    assert any(p.hi[0, 0] - p.lo[0, 0] < 0.5 for p in pieces)
 
 
 def test_many_coordinates_are_not_covered_by_halves_of_each():
