@@ -26,10 +26,11 @@ def distances(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     return torch.cdist(x, y).unsqueeze(-1)
 
 
-def spread(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
-    """A density whose bandwidth is the mean distance to the others."""
-    r = distances(x, y)
-    return torch.exp(-((r / (0.25 + r.mean(1, keepdim=True))) ** 2)).mean(1)
+def tuned(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    """Attention whose temperature is the mean squared distance to the others."""
+    r2 = distances(x, y).square()
+    k = torch.exp(-r2 / (0.2 + r2.mean(1, keepdim=True)))
+    return (k * y).sum(1) / k.sum(1)
 
 
 def envelope(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
@@ -37,13 +38,14 @@ def envelope(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     return (y[None, :, 1:] - 4 * (x[:, None, :1] - y[None, :, :1]).abs()).amax(1)
 
 
+TUNED = "exp(-norm2(x-y)/(0.2+mean(norm2(x-y))))"
 # name, formula, d, ε, queries against other sources, the same for tokens x (q, d) and y (n, d)
 CASES: list[tuple[str, str, int, float, bool, Pair]] = [
     ("farthest", "max(norm(x-y))", 2, 3e-2, False, lambda x, y: distances(x, y).amax(1)),
     ("nearest", "min(norm(x-y))", 2, 3e-2, True, lambda x, y: distances(x, y).amin(1)),
     ("nearest", "min(norm(x-y))", 3, 1e-1, True, lambda x, y: distances(x, y).amin(1)),
     ("envelope", "max(y[1]-4*abs(x[0]-y[0]))", 2, 2e-2, False, envelope),
-    ("spread", "mean(exp(-(norm(x-y)/(0.25+mean(norm(x-y))))**2))", 2, 2e-1, False, spread),
+    ("self-tuned attention", f"sum({TUNED}*y)/sum({TUNED})", 1, 1e-2, False, tuned),
     ("range", "max(abs(x-y))", 8, 1e-2, False, lambda x, y: (x[:, None] - y[None]).abs().amax(1)),
 ]
 

@@ -1,7 +1,8 @@
 """Which coordinates of tokens a reduction looks at: max(y) ∈ ℝ^d is d maxima, each of one coordinate alone.
 
-`coordinatewise` writes a reduction whose components read different coordinates as one for each of them; what is computed
-stays the same but for the order of sums. `families` are reductions that are evaluated together, with all they read.
+`coordinatewise` writes a reduction whose components read different coordinates as one for each of them; what is
+computed stays the same but for the order of sums. `families` are reductions that are evaluated together, with all they
+read.
 """
 
 from __future__ import annotations
