@@ -185,6 +185,22 @@ def test_tables_are_measured_not_believed(copy: Copy):
     assert attack(broken.target, broken.network, seconds=2.0).worst > broken.certificate.total
 
 
+def test_a_radius_beyond_float64_is_a_failure(copy: Copy):
+    """One cell, its centre at an end of a box that is 3.4e308 wide."""
+
+    def move(tensors: dict[str, np.ndarray]) -> None:
+        tensors["edges.0"], tensors["centres.0"] = np.zeros(0), np.array([-1.7e308])
+
+    def recorded(data: dict[str, Any]) -> None:
+        data.update(box="-1.7e308:1.7e308", latent_dimension=1)
+        data["constants"].update(cells=[1], radius=[1.7e308])
+
+    saved = copy("spread").weights(move).edit("config", put("cells")([1])).edit("certificate", recorded)
+    found = check(saved.folder)
+    assert not found.verified
+    assert any("OverflowError" in f for f in found.failures)
+
+
 def test_a_denominator_that_may_vanish_is_no_proof(copy: Copy):
     source = "max(norm(x - y))/mean(y[0])"
     found = check(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 import torch
@@ -10,8 +12,11 @@ from mesh_folders import OF_A_SUMFORMER, MeshKernelSpec, Spec, term, write
 from sumformer import target
 from sumformer.certificates.certificate import TORCH_FUNCTIONS
 from sumformer.certificates.checker import check
+from sumformer.certificates.checker.counted.network import Network
+from sumformer.certificates.checker.counted.rounding import rounding
+from sumformer.certificates.checker.grid.rounding import rounding as grid_rounding
 from sumformer.certificates.checker.upward import over, times
-from sumformer.nn import MeshSumformer
+from sumformer.nn import CellSumformer, MeshSumformer
 
 GAUSSIAN, SHARP = "exp(-(x[0] - y[0])**2)", "1e250*exp(-4*(x[0] - y[0])**2)"
 
@@ -91,3 +96,22 @@ def test_products_and_quotients_are_no_smaller_than_exact_ones():
     a, b = np.float64(0.1), np.float64(0.3)
     assert times(a, b) > a * b
     assert over(a, b) > a / b
+
+
+@pytest.mark.parametrize("tail", ["", " + mean(y[1])/1000"])
+def test_an_error_of_a_divisor_under_a_denormal_number(tail, tmp_path):
+    """5e-324 over a number that is off by 17 %: their product is 0 in float64, and is divided by 1e-150."""
+    source = "1e174*(x[0]/(1e-150*((4503599627370496 + x[1]) - 4503599627370496)))" + tail
+    box = f"0:1/{2**1074},3:3.5"
+    f = target(source, d=2, box=box)
+    net = CellSumformer(source, 2, [1, 1], "float64")
+    net.centres[1].data[:] = 3.25
+    radii = np.array([5e-324, 0.25])
+    with np.errstate(all="ignore"):
+        bound = rounding(f, Network(f.expression, 2, (1, 1), "float64"), radii, 0.0)
+        in_the_grid = grid_rounding(target(source, n=3, d=2, box=box), "float64")
+    out = net.requires_grad_(False)(torch.tensor([[[5e-324, 3.499]]], dtype=torch.float64))
+    exact = 10**174 * Fraction(5e-324) / (Fraction(1, 10**150) * Fraction(3.499))
+    assert abs(float(out) - float(exact)) > 0.2
+    assert bound > 0.2
+    assert in_the_grid > 0.2

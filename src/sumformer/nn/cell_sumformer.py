@@ -40,7 +40,7 @@ class CellSumformer(CellGrid, SummarisingModule):
     """(batch, n, d) → (batch, n, width of the expression).
 
     config.json holds the arguments, `type` "CellSumformer":
-      expression, d    the target, without sums where n is a symbol (they are means); the width of a token
+      expression, d    the target, its sums as means where n cancels; the width of a token
       cells            [K_0, …, K_{d−1}], the number of cells along each coordinate
       arithmetic       "float64" or "mixed" (float32 in and out, float64 inside)
     model.safetensors holds `edges.c` and `centres.c`, as `CellGrid` says.

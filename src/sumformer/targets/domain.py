@@ -167,8 +167,10 @@ class Tokens:
         return f"{self.minimum if self.minimum > 1 else ''}..{self.maximum}"
 
     def formula(self) -> str:
-        """n = 3, n ≤ 1000, 2 ≤ n ≤ 1000, any n."""
+        """n = 3, n ≤ 1000, 2 ≤ n ≤ 1000, any n, any n ≥ 2 up to 1000."""
         if self.symbolic:
+            if self.minimum > 1:
+                return f"any n ≥ {self.minimum}" + ("" if self.maximum == MAX_TOKENS else f" up to {self.maximum}")
             return "any n" if self.maximum == MAX_TOKENS else f"any n ≤ {self.maximum}"
         if self.exact:
             return f"n = {self.minimum}"

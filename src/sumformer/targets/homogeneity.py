@@ -44,6 +44,14 @@ def without_counts(node: Node) -> Node:
     return transform(node, change)
 
 
+def cancelled(node: Node) -> Node:
+    """The same function: of means where n cancels, else as it is."""
+    try:
+        return without_counts(node)
+    except TargetError:
+        return node
+
+
 def _degree(node: Node, children: list[Degree | None]) -> Degree | None:
     first = children[0] if children else None
     match node:

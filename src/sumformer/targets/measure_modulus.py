@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
 
 from sumformer.algebra.rounding import FloatArray
-from sumformer.errors import InputError, RefusedError, TargetError
+from sumformer.errors import InputError, RefusedError
 from sumformer.targets.coordinatewise import components, coordinatewise, on_coordinates, read
 from sumformer.targets.domain import Box, Tokens
-from sumformer.targets.homogeneity import without_counts
+from sumformer.targets.homogeneity import cancelled
 from sumformer.targets.measure_slopes import MeasureSlopes, cells_of, splits_of
 from sumformer.targets.node import Node
 from sumformer.targets.target import Target
@@ -34,11 +33,8 @@ def measure_modulus(f: Target, weights: Sequence[float], most: int = MOST) -> fl
     omega = np.asarray(weights, dtype=np.float64)
     if omega.shape != (f.d,) or not bool((omega >= 0).all() and np.isfinite(omega).all()):
         raise InputError(f"measure_modulus: expected {f.d} finite weights ≥ 0, got {weights}")
-    expression = f.expression
-    with suppress(TargetError):  # the same function, where n cancels
-        expression = without_counts(expression)
     alike: dict[tuple[object, ...], _Grids] = {}
-    for part in _by_coordinates(coordinatewise(expression)):
+    for part in _by_coordinates(coordinatewise(cancelled(f.expression))):
         kept = sorted(read(part, "x") | read(part, "y"))
         if kept:
             box = Box(tuple(f.box.lower[c] for c in kept), tuple(f.box.upper[c] for c in kept))
@@ -71,11 +67,11 @@ class _Grids:
             before, pairs = best, FIRST
             while pairs * pieces <= most * (NESTED if pieces > 1 else 1):
                 found = self._with(pairs, pieces, reasons)
-                stuck = found > GAIN * best
+                helped = found < GAIN * best
                 best, pairs = min(best, found), pairs * 4
-                if stuck and np.isfinite(best):
+                if not helped and np.isfinite(best):
                     break
-            if best > GAIN * before:
+            if not best < GAIN * before and np.isfinite(best):
                 break
         if not np.isfinite(best):
             raise RefusedError("no modulus of continuity could be certified on this box", list(reasons))

@@ -5,6 +5,7 @@ import torch
 
 import sumformer
 from sumformer.certificates.attack import attack, violation
+from sumformer.certificates.checker import check
 from sumformer.errors import DomainError, RefusedError
 from sumformer.nn import CellSumformer
 from sumformer.targets import target
@@ -142,3 +143,56 @@ def test_boxes_whose_numbers_are_far_apart_are_refused_or_hold():
 def test_constant_bodies_and_no_reductions_need_no_cells():
     assert build("x", 0.1, d=2).certificate.latent_dimension == 0
     assert build("x + mean(1 + 0*y)", 0.1, d=2).certificate.latent_dimension == 2  # one for each coordinate
+
+
+@pytest.mark.parametrize(
+    ("source", "epsilon", "d", "box", "X"),
+    [
+        ("max(0, max(x+0*y) - x - 0.1)", 1e-3, 1, "0:1", [[0.0]] * 3),
+        ("max(0, 1 - 10*abs(x))*mean(max(0, x - 0.5)*(1 + y))", 1e-3, 1, "-0.2:1.5", [[0.0]] * 3),
+        (
+            "min(norm(max(x/(0.5 + x[0]**2) + 0*y)), x[1]**2/exp(x[0]))",
+            1e-2,
+            2,
+            "0.25:1.5",
+            [[0.25, 1.5], [0.25, 0.25], [0.25, 0.25]],
+        ),
+    ],
+)
+def test_small_moves_that_do_nothing_are_no_proof_for_large_ones(source, epsilon, d, box, X):
+    """With one cell all of these err by 0.2 to 0.8, though tokens that move by a little move nothing."""
+    c = build(source, epsilon, d=d, box=box)
+    tokens = torch.tensor([X], dtype=torch.float64)
+    assert float((c(tokens) - c.target(tokens)).abs().max()) <= c.certificate.total
+
+
+def test_coordinates_in_which_small_moves_do_nothing_get_cells_too():
+    source = "max(0, 1 - 10*abs(x[0]))*mean(max(0, x[0] - 0.5)*(1 + y[0])) + max(y[1])"
+    assert min(build(source, 0.05, d=2, box="-0.2:1.5").network.cells) > 3
+
+
+def test_tiny_and_huge_values(tmp_path):
+    assert build("x + 1e-305*max(y)", 1e-3, d=1).certificate.latent_dimension == 1
+    assert cells_estimate(target("1e-305*max(y)"), 1e-3, FLOAT64).possible
+    with pytest.raises(RefusedError, match="range of float64"):
+        build("1e308*mean(sin(1.7*y))", 1e307, d=1, box="-1.1:1.1")
+
+
+@pytest.mark.parametrize(
+    ("source", "epsilon", "box"),
+    [
+        ("mean(exp(y)*(sum(x*exp(y))/sum(exp(y))))/mean(exp(y))", 0.3, "-1:1"),  # inside another weighted mean
+        (
+            "x*(sum((0.5+y**2)/(2+sin(x))*x/(0.5+y**2))/sum((0.5+y**2)/(2+sin(x))))",
+            6.0,
+            "0.25:1.5",
+        ),  # divided by a weight
+        ("sum(((0.5+x**2)*exp(y*y))**2*y)/sum(((0.5+x**2)*exp(y*y))**2)", 0.1, "-1:1"),  # powers of products
+        ("mean(exp(4*norm2(y))*sigmoid(y)*x/(0.5+x**2))/mean(sigmoid(y)*exp(4*norm2(y)))", 14.5, "-1:1"),
+        ("sum(y*y)/sum(1+y*y)", 0.01, "0:1"),
+    ],
+)
+def test_what_the_constructor_knows_of_weights_the_checker_does(source, epsilon, box, tmp_path):
+    build(source, epsilon, d=1, box=box, n="..1000").save(tmp_path)
+    found = check(tmp_path)
+    assert found.verified, found.failures

@@ -13,9 +13,13 @@ from sumformer.targets.target import target as make_target
 
 def read_target(folder: Path, c: Certificate) -> Target:
     try:
-        return make_target(c.target, n=c.tokens, d=c.d, box=c.box)
+        f = make_target(c.target, n=c.tokens, d=c.d, box=c.box)
     except (SumformerError, ValueError, OverflowError) as error:
         raise FileFormatError(folder / CERTIFICATE_FILE, f"its target cannot be read ({error})") from error
+    if str(f.tokens) != c.tokens:
+        reason = f"tokens: the target is defined for {f.tokens}, the certificate says {c.tokens}"
+        raise FileFormatError(folder / CERTIFICATE_FILE, reason)
+    return f
 
 
 def read_domain(folder: Path, c: Certificate) -> tuple[Box, Tokens]:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from functools import reduce
-from typing import TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from sumformer.certificates.checker.interval import Interval, IntervalOperations
 from sumformer.certificates.checker.rectangle import Rectangle, RectangleOperations
@@ -15,6 +15,7 @@ from sumformer.targets.tree import Reduce, Token
 from sumformer.targets.walk import reductions
 
 V = TypeVar("V")
+Known: TypeAlias = Mapping[Any, list[V]]  # reductions, and sub-trees of which more is known, → coordinates
 
 
 def token_values(expression: Node, ops: Operations[V], own: list[V], others: Sequence[list[V]]) -> list[V]:
@@ -27,13 +28,13 @@ def token_values(expression: Node, ops: Operations[V], own: list[V], others: Seq
     return components(expression, ops, leaf_at(own, None, known))
 
 
-def body_value(part: Reduce, ops: Operations[V], own: list[V], y: list[V], known: dict[Reduce, list[V]]) -> list[V]:
+def body_value(part: Reduce, ops: Operations[V], own: list[V], y: list[V], known: Known[V]) -> list[V]:
     """The body of a reduction at (x, y), of the reduction's width."""
     value = value_at(part.body, ops, own, y, known)
     return value * part.width if len(value) == 1 else value
 
 
-def value_at(node: Node, ops: Operations[V], own: list[V], y: list[V], known: dict[Reduce, list[V]]) -> list[V]:
+def value_at(node: Node, ops: Operations[V], own: list[V], y: list[V], known: Known[V]) -> list[V]:
     """Any expression of a body at (x, y)."""
     return components(node, ops, leaf_at(own, y, known))
 
@@ -47,13 +48,13 @@ def fold(part: Reduce, ops: Operations[V], values: Sequence[list[V]]) -> list[V]
     return totals if part.kind.startswith("sum") else [ops.div(t, ops.const(Fraction(len(values)))) for t in totals]
 
 
-def leaf_at(own: list[V], y: list[V] | None, known: dict[Reduce, list[V]]) -> Leaf[V]:
+def leaf_at(own: list[V], y: list[V] | None, known: Known[V]) -> Leaf[V]:
     """x is `own`, y is `y` where there is one, and reductions have the values `known`."""
 
     def leaf(part: Node) -> list[V] | None:
         if isinstance(part, Token):
             return own if part.name == "x" else y
-        return known[part] if isinstance(part, Reduce) else None
+        return known.get(part)
 
     return leaf
 

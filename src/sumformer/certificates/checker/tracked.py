@@ -14,6 +14,7 @@ import numpy as np
 
 from sumformer.certificates.checker.arithmetic import Arithmetic
 from sumformer.certificates.checker.interval import Floats, Interval, IntervalOperations
+from sumformer.certificates.checker.upward import over, times
 from sumformer.certificates.checker.verification import Unproved
 
 FLOOR = 1e-150  # an error in exact arithmetic, if there is one
@@ -62,7 +63,7 @@ class TrackedOperations:
         least = b.value.mignitude - b.error
         if bool(np.any(b.error > 0.9 * b.value.mignitude)):
             raise Unproved("a computed denominator may vanish")
-        return self.rounded(value, self._settle((a.error + value.magnitude * b.error) / least, a, b))
+        return self.rounded(value, self._settle(over(a.error + times(value.magnitude, b.error), least), a, b))
 
     def power(self, v: Tracked, k: int) -> Tracked:
         """|(v+e)^k − v^k| ≤ e·Σ_{j<k} (|v|+e)^j |v|^{k−1−j}; v^k is a product of k factors, k − 1 roundings in all.

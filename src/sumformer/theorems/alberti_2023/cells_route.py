@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from math import ceil, prod
+from math import ceil, isfinite, prod
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from sumformer.errors import DomainError, RefusedError
 from sumformer.nn.cell_sumformer import CellSumformer
 from sumformer.targets import to_source
 from sumformer.targets.coordinatewise import Family, coordinatewise, families
+from sumformer.targets.homogeneity import cancelled
 from sumformer.targets.measure_modulus import measure_modulus
 from sumformer.targets.target import Target
 from sumformer.targets.walk import has_function
@@ -77,7 +78,7 @@ def cells(f: Target, epsilon: float, arithmetic: Arithmetic) -> Built:
     network = CellSumformer(to_source(f.expression), f.d, grid.counts, arithmetic.name)
     ratios = fill_tables(network, f.box)
     radius = [fraction_bounds(r)[1] * ratio for r, ratio in zip(f.box.radius, ratios, strict=True)]
-    modulus = measure_modulus(f, radius) if grid.modulus else 0.0
+    modulus = measure_modulus(f, radius)
     rounding = cells_rounding(f, arithmetic, np.asarray(radius), grid.cells)
     room = epsilon * (1 - 1e-9)
     if modulus + rounding > room:
@@ -111,7 +112,7 @@ def cells_estimate(f: Target, epsilon: float, arithmetic: Arithmetic) -> Estimat
 
 
 def _countless(f: Target, arithmetic: Arithmetic) -> Target:
-    """f as the network evaluates it: without sums where n is a symbol."""
+    """f as the network evaluates it: without sums where n cancels."""
     if arithmetic.dtype != "float64":
         raise RefusedError("route cells computes in float64", ["dtype='mixed' keeps float32 in and out"])
     if f.positioned:
@@ -120,7 +121,7 @@ def _countless(f: Target, arithmetic: Arithmetic) -> Target:
             "route cells gains nothing from positions", [reason, "route grid takes them, for few tokens"]
         )
     refuse_box(f.box, arithmetic)
-    return replace(f, expression=f.countless)
+    return replace(f, expression=cancelled(f.expression))
 
 
 def _why(f: Target, grid: _Grid) -> str:
@@ -144,19 +145,18 @@ def _rounding(f: Target, arithmetic: Arithmetic) -> float:
 
 def _grid(f: Target, rounding: float, epsilon: float) -> _Grid:
     """The least cells that were found whose modulus is within ε."""
-    tables, room, shares = _tables(f), ACCEPT * epsilon - rounding, _shares(f)
-    if not any(shares):
-        return _Grid([1] * f.d, tables.cells([1] * f.d), 0.0)
+    tables, room = _tables(f), ACCEPT * epsilon - rounding
+    steepest, shares = _shares(f)
     largest = _largest(shares, tables)
     best: _Grid | None = None
-    scale = min(sum(s > 0 for s in shares) / room, largest) if room > 0 else 0.0
+    scale = min(max(1.0, sum(s > 0 for s in shares) * (steepest / room)), largest) if room > 0 else 0.0
     for _ in range(ATTEMPTS if scale else 0):
         grid = _measured(f, tables, _scaled(shares, scale))
         if grid.modulus <= room and (best is None or grid.cells < best.cells):
             best = grid
         if grid.modulus > room and scale == largest:
             break
-        scale = min(scale * grid.modulus / room * (1 + 2.0**-12), largest)
+        scale = min(max(1.0, scale * (grid.modulus / room)) * (1 + 2.0**-12), largest)
         if best is not None and tables.cells(_scaled(shares, scale)) >= 0.97 * best.cells:
             return best
     if best is not None:
@@ -164,21 +164,31 @@ def _grid(f: Target, rounding: float, epsilon: float) -> _Grid:
     raise _refusal(f, tables, _measured(f, tables, _scaled(shares, largest)), rounding, epsilon)
 
 
-def _shares(f: Target) -> list[float]:
-    """For each coordinate, how far f moves when tokens move by half a side in it, by what small moves do."""
+def _shares(f: Target) -> tuple[float, list[float]]:
+    """How far f moves when tokens move by half a side, by what small moves do: the most, and each coordinate's share.
+
+    A coordinate in which small moves do nothing has the share of a large one: x stays, so that the distance matters.
+    """
     half = [fraction_bounds(r)[1] for r in f.box.radius]
-    alone = [[h / TRIAL * (k == c) for k, h in enumerate(half)] for c in range(f.d)]
-    return [TRIAL * measure_modulus(f, moves) for moves in alone]
+    moved: list[float] = []
+    for c in range(f.d):
+        alone = [h * (k == c) for k, h in enumerate(half)]
+        small = TRIAL * measure_modulus(f, [h / TRIAL for h in alone])
+        moved.append(small or measure_modulus(f, alone))
+    steepest = max(moved)
+    if not isfinite(steepest):
+        raise RefusedError("tokens move this target by more than the range of float64", ["give it smaller units"])
+    return steepest, [m / steepest if steepest else 0.0 for m in moved]
 
 
 def _scaled(shares: list[float], scale: float) -> list[int]:
-    """Cells in proportion to the shares, so that each coordinate has an equal part in the error."""
+    """`scale` cells along the steepest coordinate, the others in proportion: each has an equal part in the error."""
     return [max(1, ceil(share * scale)) for share in shares]
 
 
 def _largest(shares: list[float], tables: _Tables) -> float:
     """The largest scale whose cells fit, by halving."""
-    low, high = 0.0, MOST_CELLS / max(shares)
+    low, high = 1.0, float(MOST_CELLS)
     for _ in range(60):
         middle = (low + high) / 2
         low, high = (middle, high) if tables.fit(_scaled(shares, middle)) else (low, middle)

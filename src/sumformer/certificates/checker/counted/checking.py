@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Sequence
+from fractions import Fraction
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sumformer.certificates.certificate import Certificate
 from sumformer.certificates.checker.counted.claims import (
@@ -51,24 +51,23 @@ def check(directory: str | Path) -> Verification:
     net, f = read_counted(folder), read_target(folder, c)
     failures = hash_failures(folder, c) + term_failures(c, KINDS)
     broken = field_failures(c, f, net) or table_failures(tensors, net.cells, net.arithmetic, f.box)
-    exact = [] if broken else [radius(tensors, k, f.box) for k in range(net.d)]
-    broken = broken or constant_failures(c, net, exact)
     parts = (math.inf, math.inf)
     if not broken:
-        radii = np.array([math.nextafter(float(r), math.inf) if r else 0.0 for r in exact])
         with proving(failures):
-            parts, found = _prove(c, f, net, radii)
+            parts, found = _prove(c, f, net, [radius(tensors, k, f.box) for k in range(net.d)])
             failures += found
     above = math.nextafter(finite_sum(parts), math.inf) if any(parts) else 0.0
     return verdict(c, dict(zip(NAMES, parts, strict=True)), above, failures + broken, start)
 
 
-def _prove(c: Certificate, f: Target, net: Network, radii: NDArray[Any]) -> tuple[tuple[float, float], list[str]]:
-    claimed = claims(c)
+def _prove(c: Certificate, f: Target, net: Network, exact: Sequence[Fraction]) -> tuple[tuple[float, float], list[str]]:
+    """`exact` are the radii of the tables."""
+    radii, claimed = np.array([math.nextafter(float(r), math.inf) if r else 0.0 for r in exact]), claims(c)
     modulus_claim, rounding_claim = (TOLERANCE[name] * claimed.get(name, 0.0) for name in NAMES)
     rounded = rounding(f, net, radii, rounding_claim)
     left = (c.total - rounded) * (1 - 2.0**-40)  # both claims may be met in another way, their sum may not be exceeded
     goal = min(modulus_claim, left) if left >= 0 else modulus_claim
     parts = (bound(Modulus(f.expression, f.box, radii, f.tokens), goal), rounded)
     found = dict(zip(NAMES, parts, strict=True))
-    return parts, claim_failures(c, claimed, found, lambda name, claim: TOLERANCE[name] * claim)
+    recorded = constant_failures(c, net, exact)
+    return parts, recorded + claim_failures(c, claimed, found, lambda name, claim: TOLERANCE[name] * claim)

@@ -10,6 +10,7 @@ from sumformer.certificates.certificate import OF_A_SUMFORMER, Certificate
 from sumformer.certificates.checker.counted.network import Network
 from sumformer.certificates.checker.json_values import is_number, same
 from sumformer.certificates.checker.verdict import assumption_failures, key_failures
+from sumformer.targets.homogeneity import cancelled
 from sumformer.targets.target import Target
 from sumformer.targets.walk import has_function
 
@@ -26,7 +27,7 @@ def field_failures(c: Certificate, f: Target, net: Network) -> list[str]:
     out = []
     if (c.architecture, c.norm, c.route) != ("sumformer", "sup", "cells"):
         out.append("architecture, norm, route: expected a sumformer in the sup norm by route cells")
-    if net.d != f.d or net.expression != f.countless:  # means for sums, where n is a symbol
+    if net.d != f.d or net.expression != cancelled(f.expression):  # means for sums, where n cancels
         out.append("target: the network's expression is not the certificate's target")
     if f.tokens.maximum > MAX_TOKENS:
         out.append(f"tokens: the certificate says {c.tokens}; counts are exact up to {MAX_TOKENS}")

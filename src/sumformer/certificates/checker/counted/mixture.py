@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from sumformer.certificates.checker.grid.slope import GROW, Slope, SlopeOperations, times
 from sumformer.certificates.checker.grid.weighted_mean import Column, WeightedMean
 from sumformer.certificates.checker.interval import Floats, Interval, IntervalOperations, from_fraction, meet
+from sumformer.certificates.checker.token_values import Known
 from sumformer.certificates.checker.verification import Unproved
-from sumformer.targets.tree import Reduce
 
 _REAL = IntervalOperations()
 _HALF, _QUARTER = (from_fraction(Fraction(1, k)) for k in (2, 4))
@@ -34,7 +34,7 @@ def sharpened(
     ops: SlopeOperations,
     own: list[Slope],
     y: list[Slope],
-    known: dict[Reduce, list[Slope]],
+    known: Known[Slope],
     place: int,
 ) -> list[Slope]:
     """By the quotient rule, or by the formulas above where they give less."""
@@ -59,7 +59,9 @@ def _sharper(plain: Slope, ops: SlopeOperations, column: Column, d: int, place: 
     spread = _REAL.sub(Interval(range_.hi, range_.hi), Interval(range_.lo, range_.lo)).hi
     half, quarter = (_REAL.mul(Interval(spread, spread), part).hi for part in (_HALF, _QUARTER))
     tokens = np.minimum(by_tokens(ops, g, d), (by_tokens(ops, a, d) + times(half, by_tokens(ops, log, d))) * GROW)
+    tokens = np.fmin(tokens, times(plain.gradient.magnitude[..., 2 * d :], ops.weights[2 * d :]).sum(axis=-1) * GROW)
     gradient = meet(over_y(g.gradient, -2), _by_spread(a.gradient, log.gradient, quarter))
+    gradient = _where(np.arange(len(ops.weights)) < d, meet(gradient, plain.gradient), gradient)  # ∂/∂x' is the same
     length = np.minimum(worst(g.length), (worst(a.length) + times(half, worst(log.length))) * GROW)
     found = ops.made(q, without_y(gradient, d, place, tokens), length)
     sign = over_y(w.value, -1)

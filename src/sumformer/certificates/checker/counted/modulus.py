@@ -12,7 +12,6 @@ Outside the reductions x does not move; x' is within r of it.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import suppress
 from fractions import Fraction
 from itertools import product
 
@@ -24,9 +23,8 @@ from sumformer.certificates.checker.grid.weighted_mean import weighted_mean
 from sumformer.certificates.checker.interval import Floats, Interval, IntervalOperations, from_fraction
 from sumformer.certificates.checker.token_values import leaf_at
 from sumformer.certificates.checker.tree_values import Leaf, components
-from sumformer.errors import TargetError
 from sumformer.targets.domain import Box, Tokens
-from sumformer.targets.homogeneity import without_counts
+from sumformer.targets.homogeneity import cancelled
 from sumformer.targets.node import Node
 from sumformer.targets.tree import Binary, Reduce, Slice, Token
 from sumformer.targets.walk import postorder, rebuild, reductions, transform
@@ -115,14 +113,13 @@ class Modulus:
         self, ops: SlopeOperations, own: list[Slope], y: list[Slope], known: dict[Node, list[Slope]], here: list[Slope]
     ) -> Leaf[Slope]:
         """x is `here`; weighted means are made when they are first met, of bodies at `own` and y."""
-        reduced = {part: value for part, value in known.items() if isinstance(part, Reduce)}
-        plain = leaf_at(here, y, reduced)
+        plain = leaf_at(here, y, known)
 
         def leaf(part: Node) -> list[Slope] | None:
             if part in self.means and part not in known:
                 mean, place = self.means[part], self.places[part]
-                known[part] = sharpened(mean, ops, own, y, reduced, place)
-            return known[part] if part in known else plain(part)
+                known[part] = sharpened(mean, ops, own, y, known, place)
+            return plain(part)
 
         return leaf
 
@@ -166,9 +163,7 @@ def widened(low: Floats, high: Floats, radii: Floats, box: Box) -> list[Interval
 
 def _rewritten(expression: Node) -> Node:
     """The same with means for sums, where n cancels, and u·(top/bottom) for (u·top)/bottom, a weighted mean."""
-    with suppress(TargetError):
-        expression = without_counts(expression)
-    return transform(expression, _regrouped)
+    return transform(cancelled(expression), _regrouped)
 
 
 def _regrouped(part: Node, children: tuple[Node, ...]) -> Node:

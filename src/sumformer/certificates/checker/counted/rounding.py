@@ -171,7 +171,7 @@ class _Rounding:
     def _cofactor(self, mean: WeightedMean, k: int) -> Interval:
         """a in coordinate k, as a real number."""
         x, y = ([v.value for v in token] for token in (self.own, self.y))
-        known = {part: [v.value for v in value] for part, value in self.known.items() if isinstance(part, Reduce)}
+        known = {part: [v.value for v in value] for part, value in self.known.items()}
         result = _REAL.const(mean.constant)
         for u, exponent in mean.rest.items():
             value = value_at(u, _REAL, x, y, known)

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from sumformer.certificates.checker.grid.slope import Slope, SlopeOperations, scaled, times
 from sumformer.certificates.checker.interval import Floats, Interval, IntervalOperations, from_fraction, meet
-from sumformer.certificates.checker.token_values import value_at
+from sumformer.certificates.checker.token_values import Known, value_at
 from sumformer.certificates.checker.verification import Unproved
 from sumformer.targets.node import Node
 from sumformer.targets.tree import Binary, Const, Neg, Power, Reduce, Unary
@@ -47,9 +47,7 @@ class WeightedMean:
     def others(self) -> bool:
         return self.top.kind.endswith("_others")
 
-    def columns(
-        self, ops: SlopeOperations, own: list[Slope], y: list[Slope], known: dict[Reduce, list[Slope]]
-    ) -> list[Column]:
+    def columns(self, ops: SlopeOperations, own: list[Slope], y: list[Slope], known: Known[Slope]) -> list[Column]:
         """At one token, coordinate by coordinate."""
 
         def coordinates(node: Node) -> list[Slope]:
@@ -68,18 +66,25 @@ class WeightedMean:
             (
                 _product(ops, [ops.power(atoms[u][k], e) for u, e in self.weight.items()]),
                 ops.total([ops.mul(ops.const(Fraction(e)), logs[u][k]) for u, e in self.weight.items()]),
-                _product(ops, [ops.const(self.constant), *(ops.power(atoms[u][k], e) for u, e in self.rest.items())]),
+                self._cofactor(ops, {u: atoms[u][k] for u in self.rest}),
             )
             for k in range(self.width)
         ]
 
+    def _cofactor(self, ops: SlopeOperations, atoms: dict[Node, Slope]) -> Slope:
+        """a as a quotient, whose slope is known better than that of a product with inverses."""
+        powers = [(ops.power(atoms[u], abs(e)), e) for u, e in self.rest.items()]
+        above = _product(ops, [ops.const(self.constant), *(u for u, e in powers if e > 0)])
+        below = [u for u, e in powers if e < 0]
+        return ops.div(above, _product(ops, below)) if below else above
+
 
 def weighted_mean(node: Node) -> WeightedMean | None:
-    """The pattern, where every factor of the denominator's body is one of the numerator's."""
+    """The pattern; factors of the denominator's body that are none of the numerator's divide a."""
     match node:
         case Binary("/", Reduce(kind) as top, Reduce(other) as bottom) if kind == other and kind in KINDS:
             above, below = factors(top.body), factors(bottom.body)
-            if above is None or below is None or not below[1] or not above[1].keys() >= below[1].keys():
+            if above is None or below is None or not below[1]:
                 return None
             rest = Counter(above[1])
             rest.subtract(below[1])
@@ -91,25 +96,29 @@ def weighted_mean(node: Node) -> WeightedMean | None:
 
 
 def factors(node: Node) -> tuple[Fraction, dict[Node, int]] | None:
-    """c · Π u^e as written, c ≠ 0 and e ≠ 0; powers of anything but a single factor are left alone."""
+    """c · Π u^e as written, c ≠ 0 and e ≠ 0; None where that cannot be, or is longer than it may be."""
     constant, powers = Fraction(1), Counter[Node]()
     stack = [(node, 1)]
     while stack:
-        part, sign = stack.pop()
+        part, e = stack.pop()
+        if abs(e) > MAX_POWER:
+            return None
         match part:
             case Const(value):
                 if not value:
                     return None
-                constant *= value**sign
+                constant *= value**e
             case Neg(arg):
-                constant = -constant
-                stack.append((arg, sign))
+                constant *= (-1) ** e
+                stack.append((arg, e))
+            case Binary("/", Reduce(), Reduce()):  # a weighted mean, maybe, of which more is known
+                powers[part] += e
             case Binary("*" | "/" as op, left, right):
-                stack += [(left, sign), (right, sign if op == "*" else -sign)]
-            case Power(arg, k) if not isinstance(arg, Binary | Neg | Power | Const):
-                powers[arg] += sign * k
+                stack += [(left, e), (right, e if op == "*" else -e)]
+            case Power(arg, k):
+                stack.append((arg, k * e))
             case _:
-                powers[part] += sign
+                powers[part] += e
     return constant, {u: e for u, e in powers.items() if e}
 
 
