@@ -71,7 +71,7 @@ def test_construct_prints_route_budget_and_assumptions():
     ("arguments", "words"),
     [
         (["construct", "mean(z)"], ["z"]),
-        (["construct", "max(y)"], ["not made of sums"]),
+        (["construct", "max(y)", "--route", "sums"], ["not made of sums"]),
         (["construct", "sum(y)"], ["needs tokens"]),
         (["construct", "mean(y)", "--box", "1:0"], ["lower < upper"]),
         (["construct", "mean(y)", "--tokens", "zero"], ["tokens"]),

@@ -30,8 +30,8 @@ def test_the_epsilon_of_a_refusal(source, epsilon, asked):
         sumformer.construct(source, epsilon, **asked)
     printed = re.findall(r"(?:reaches|reachable here:|nearest:) ε [=≈] ([\d.e+-]*\d)", str(refusal.value))
     assert printed
-    for said in map(float, printed):
-        assert 0 <= said - refusal.value.reachable <= 0.11 * said
+    assert 0 <= min(map(float, printed)) - refusal.value.reachable <= 0.11 * refusal.value.reachable
+    for said in map(float, printed):  # by one route or another
         assert sumformer.construct(source, said, **asked).certificate.total <= said
 
 

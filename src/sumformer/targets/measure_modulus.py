@@ -84,6 +84,7 @@ class _Grids:
         worst = 0.0
         for start in range(0, len(y.lo), size):
             slopes = MeasureSlopes(self.box, y[start : start + size], y, self.omega, self.tokens, pieces)
-            worst = max(worst, float(np.max(slopes.of(self.expression))))
+            with np.errstate(all="ignore"):  # what overflows has no bound
+                worst = max(worst, float(np.max(slopes.of(self.expression))))
             reasons.update(slopes.reasons)
         return worst

@@ -33,7 +33,8 @@ def cells_rounding(f: Target, arithmetic: Arithmetic, radius: FloatArray, produc
     """
     reduction_ranges(f.expression, Cells(f.box, PAIRS), f.tokens)  # refuses early, by the sub-expression
     try:
-        result = _Rounding(f, arithmetic, radius, products).of(f.expression)
+        with np.errstate(all="ignore"):  # what overflows has no bound
+            result = _Rounding(f, arithmetic, radius, products).of(f.expression)
     except DomainError as left:  # not f itself: its parts exist
         away = "a smaller box, a wider kernel or an offset keeps divisors, and what is under log or a root, away from 0"
         raise RefusedError(f"rounding in {arithmetic.name} may leave this target's domain", [away]) from left
