@@ -1,6 +1,9 @@
 """How far every place on the plane is from the nearest of many points, min_j ‖x − z_j‖, with a proved worst error: the
 points are looked at once, and counted; the time for a place does not depend on how many there are.
 
+(A k-d tree finds the exact nearest in about the same time. Here the formula may be any: a maximum, another metric, a
+value that each point brings along.)
+
 python examples/distance_field.py            # seconds; writes distance_field.png
 """
 

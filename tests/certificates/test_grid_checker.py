@@ -151,6 +151,16 @@ def test_changed_networks_fail(copy: Copy, name: str, change: Change):
     assert not check(copy(name).edit("config", change).folder).verified
 
 
+def test_tokens_are_those_that_the_target_allows(tmp_path: Path):
+    """Of means over others the first number is 2, and nothing else may be written."""
+    construct("mean_others(abs(x - y))", 0.2, n="..4", route="grid").save(tmp_path)
+    assert check(tmp_path).verified
+    for text in ("..4", "1..4", "02..4"):
+        saved = Tampered(tmp_path, tmp_path / "copy").edit("certificate", put("tokens")(text))
+        with pytest.raises(FileFormatError, match="tokens: the target is defined for 2..4"):
+            check(saved.folder)
+
+
 @pytest.mark.parametrize("change", [put("cells")([]), put("n")(0), put("d")(2), lambda data: data.pop("code")])
 def test_networks_that_make_no_sense_are_refused(copy: Copy, change: Change):
     with pytest.raises(FileFormatError):

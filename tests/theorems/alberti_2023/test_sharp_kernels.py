@@ -10,7 +10,7 @@ import torch
 
 from sumformer.certificates.checker import check
 from sumformer.certificates.checker.ellipse import Variables, maximum_on_ellipse
-from sumformer.errors import DomainError, RefusedError
+from sumformer.errors import DomainError
 from sumformer.targets import parse, to_source
 from sumformer.targets.domain import Box
 from sumformer.theorems.alberti_2023.components import component
