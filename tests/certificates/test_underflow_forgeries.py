@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 from mesh_folders import OF_A_SUMFORMER, MeshKernelSpec, Spec, term, write
+from tampered import Tampered
 
 from sumformer import target
 from sumformer.certificates.certificate import TORCH_FUNCTIONS
@@ -17,6 +18,7 @@ from sumformer.certificates.checker.counted.rounding import rounding
 from sumformer.certificates.checker.grid.rounding import rounding as grid_rounding
 from sumformer.certificates.checker.upward import over, times
 from sumformer.nn import CellSumformer, MeshSumformer
+from sumformer.theorems.construction import construct
 
 GAUSSIAN, SHARP = "exp(-(x[0] - y[0])**2)", "1e250*exp(-4*(x[0] - y[0])**2)"
 
@@ -115,3 +117,23 @@ def test_an_error_of_a_divisor_under_a_denormal_number(tail, tmp_path):
     assert abs(float(out) - float(exact)) > 0.2
     assert bound > 0.2
     assert in_the_grid > 0.2
+
+
+@pytest.mark.parametrize(("route", "n"), [("cells", "any"), ("grid", "3")])
+def test_constants_of_weighted_means_are_exact(route, n, tmp_path):
+    """1e200 · 1e-200 · 1e-200 · 1e200 is 1, and was 0 with a −1 in float64 among its factors."""
+    source = "sum((exp(y)*y*1e200)*((1e200*cos(x))*1e-200)*(1e-200/(-cos(x))))/sum(exp(y))"
+    construct(source, 0.3, n=n, box="-1:1", route=route).save(tmp_path)
+    honest = check(tmp_path)
+    assert honest.verified, honest.failures
+    assert honest.bound > 0.05
+
+    def less(data):
+        term = data["terms"][0]
+        data["total"] -= 0.99 * term["bound"]
+        term["bound"] /= 100
+        for name in ("lipschitz", "lipschitz_attained"):
+            if name in data["constants"]:
+                data["constants"][name] /= 100
+
+    assert not check(Tampered(tmp_path, tmp_path / "copy").edit("certificate", less).folder).verified

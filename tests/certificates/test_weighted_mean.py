@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 import torch
@@ -29,6 +31,7 @@ GAUSSIAN = "sum(exp(-norm2(x - y))*y)/sum(exp(-norm2(x - y)))"
         ("sum(exp(y)*y)/sum(exp(2*y))", 1, [1], [1, 1, -1]),
         ("sum(exp(y) + y)/sum(exp(y))", 1, [1], [1, -1]),
         ("sum((x*exp(y)/-2)**3*y)/sum((x*exp(y))**2)", 1, [2, 2], [1, 1, 1]),
+        ("sum(exp(y)*y/(3*(-sin(x))))/sum(exp(y))", 1, [1], [1, -1]),
     ],
 )
 def test_weighted_means_are_found(source: str, d: int, weight: list[int], rest: list[int]):
@@ -36,6 +39,7 @@ def test_weighted_means_are_found(source: str, d: int, weight: list[int], rest: 
     assert found is not None
     assert sorted(found.weight.values()) == sorted(weight)
     assert sorted(found.rest.values()) == sorted(rest)
+    assert isinstance(found.constant, Fraction)
 
 
 @pytest.mark.parametrize(

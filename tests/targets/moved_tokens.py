@@ -65,7 +65,7 @@ def _directions(f: Target, X: Tensor, low: Tensor, high: Tensor, g: torch.Genera
 
 
 def random_source(rng: random.Random, depth: int = 3, y: bool = False) -> str:
-    """Texts of moderate values, every n allowed."""
+    """Texts of moderate values, every n allowed; nothing less itself, which is 0 to some arithmetics only."""
 
     def grow(y: bool = y) -> str:
         return random_source(rng, depth - 1, y)
@@ -74,7 +74,8 @@ def random_source(rng: random.Random, depth: int = 3, y: bool = False) -> str:
         return rng.choice(["x", "y", "y", "0.7"] if y else ["x", "x", "0.7"])
     pick = rng.randrange(8)
     if pick <= 2:
-        return f"({grow()} {rng.choice('+-*')} {grow()})"
+        left, right = grow(), grow()
+        return f"({left} {rng.choice('+*' if left == right else '+-*')} {right})"
     if pick == 3:
         return f"({grow()}/(2 + sin({grow()})))"
     if pick == 4:

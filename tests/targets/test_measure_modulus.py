@@ -15,7 +15,7 @@ from sumformer.algebra.slope import Slope
 from sumformer.errors import InputError, RefusedError
 from sumformer.targets import target
 from sumformer.targets.measure_modulus import measure_modulus
-from sumformer.targets.measure_slopes import in_pieces
+from sumformer.targets.measure_slopes import in_pieces, splits_of
 
 ATTENTION = "sum(exp({0})*y)/sum(exp({0}))"
 # source, d, n, box, how many times what is seen the bound may be: where several reductions meet, it adds their moves up
@@ -109,6 +109,14 @@ def test_pieces_cover_the_range():
             assert any(bool((p.lo[0] <= point[0]).all() and (point[0] <= p.hi[0]).all()) for p in pieces)
             assert any(bool((p.lo[1] <= point[1]).all() and (point[1] <= p.hi[1]).all()) for p in pieces)
     assert any(p.hi[0, 0] - p.lo[0, 0] < 0.5 for p in pieces)
+
+
+@pytest.mark.parametrize("d", range(1, 12))
+def test_finer_grids_are_finer(d):
+    splits = [splits_of(2**k, d) for k in range(12, 19)]
+    assert splits == sorted(splits)
+    assert splits[-1] ** (2 * d) <= 2**18
+    assert (splits[-1] + 1) ** (2 * d) > 2**18
 
 
 def test_many_coordinates_are_not_covered_by_halves_of_each():

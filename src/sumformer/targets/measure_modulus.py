@@ -12,12 +12,12 @@ from sumformer.errors import InputError, RefusedError
 from sumformer.targets.coordinatewise import components, coordinatewise, on_coordinates, read
 from sumformer.targets.domain import Box, Tokens
 from sumformer.targets.homogeneity import cancelled
-from sumformer.targets.measure_slopes import MeasureSlopes, cells_of, splits_of
+from sumformer.targets.measure_slopes import PAIRS, MeasureSlopes, cells_of, splits_of
 from sumformer.targets.node import Node
 from sumformer.targets.target import Target
 from sumformer.targets.walk import reductions
 
-FIRST, MOST = 2**12, 2**18  # pairs of a cell of x and a cell of y: of the first attempt, and of the finest
+FIRST, MOST = 2**12, PAIRS  # pairs of a cell of x and a cell of y: of the first attempt, and of the finest
 NESTED = 4  # times as many where pieces multiply them
 CHUNK = 2**13  # at a time
 PIECES = (1, 8, 64)  # of the ranges of inner reductions together
@@ -85,6 +85,7 @@ class _Grids:
         for start in range(0, len(y.lo), size):
             slopes = MeasureSlopes(self.box, y[start : start + size], y, self.omega, self.tokens, pieces)
             with np.errstate(all="ignore"):  # what overflows has no bound
-                worst = max(worst, float(np.max(slopes.of(self.expression))))
+                lengths = slopes.of(self.expression)
+            worst = max(worst, float(np.max(np.where(np.isnan(lengths), np.inf, lengths))))
             reasons.update(slopes.reasons)
         return worst

@@ -35,8 +35,8 @@ OUTER = 64  # pieces of the ranges around all reductions, where they cost little
 
 
 def splits_of(pairs: int, d: int) -> int:
-    """Cells along a side for about so many pairs of x and y; one where two are more than `PAIRS`."""
-    wanted = max(2, round(pairs ** (1 / (2 * d))))
+    """Cells along a side for so many pairs of x and y, but two at least, where these are no more than `PAIRS`."""
+    wanted = max(2, int(pairs ** (1 / (2 * d)) + 1e-9))
     return wanted if wanted ** (2 * d) <= PAIRS else 1
 
 

@@ -75,6 +75,8 @@ def _is_exact(a: Any, b: Any) -> Any:
 
 def from_fraction(value: Fraction) -> Interval:
     """A point, exactly where a float64 holds it."""
+    if not isinstance(value, Fraction):  # a float would be taken for exact, whatever it was rounded from
+        raise TypeError(f"expected a Fraction, got {value!r}")
     try:
         nearest = float(value)
     except OverflowError:

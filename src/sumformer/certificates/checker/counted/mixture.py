@@ -65,12 +65,11 @@ def _sharper(plain: Slope, ops: SlopeOperations, column: Column, d: int, place: 
     length = np.minimum(worst(g.length), (worst(a.length) + times(half, worst(log.length))) * GROW)
     found = ops.made(q, without_y(gradient, d, place, tokens), length)
     sign = over_y(w.value, -1)
-    sure = (
-        ((sign.lo > 0) | (sign.hi < 0)) & np.isfinite(sign.magnitude) & ~np.atleast_2d(ops.bad).any(-1, keepdims=True)
-    )
+    lost = np.atleast_2d(ops.bad).any(-1, keepdims=True) | (q.lo > q.hi)
+    sure = ((sign.lo > 0) | (sign.hi < 0)) & np.isfinite(sign.magnitude) & ~lost
     better = sure & (found.length < plain.length)
     return Slope(
-        _where(sure & (q.lo <= q.hi), q, plain.value),
+        _where(sure, q, plain.value),
         _where(better[..., None], found.gradient, plain.gradient),
         np.where(better, found.length, plain.length),
     )

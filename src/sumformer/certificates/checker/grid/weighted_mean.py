@@ -109,7 +109,7 @@ def factors(node: Node) -> tuple[Fraction, dict[Node, int]] | None:
                     return None
                 constant *= value**e
             case Neg(arg):
-                constant *= (-1) ** e
+                constant *= Fraction(-1) ** e
                 stack.append((arg, e))
             case Binary("/", Reduce(), Reduce()):  # a weighted mean, maybe, of which more is known
                 powers[part] += e
