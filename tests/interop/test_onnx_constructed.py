@@ -13,7 +13,7 @@ import torch
 import sumformer
 from sumformer.errors import InputError, NotSupportedError
 from sumformer.interop.onnx import export_onnx, onnx_error, onnx_session
-from sumformer.nn import GridSumformer, SumMixer
+from sumformer.nn import GridSumformer, SumMixer, cell_sumformer
 from sumformer.nn.patterns import Window
 from sumformer.testing import TOLERANCE
 
@@ -29,6 +29,8 @@ KINDS = {
     "deep": ("x+mean(y)", 1.2, {"n": 2, "architecture": "deep-transformer"}, "2", 0.0),
     "sparse": ("x+mean(y)", 0.9, {"n": 2, "architecture": "sparse-transformer", "pattern": Window(1)}, "2", 0.0),
     "symmetric": ("x*mean(exp(y))", 0.1, {"n": 3, "route": "symmetric"}, "3", ROUNDING),
+    "cells": ("max(abs(x - y))", 0.1, {"route": "cells"}, "free", ROUNDING),
+    "cells-of-others": ("x*mean_others(abs(x - y)) + max(y)", 0.2, {"route": "cells"}, "free", ROUNDING),
     "positions": ("x*i + mean(y)", 0.1, {"n": 3, "positions": True}, "free", ROUNDING),
     "places-of-a-grid": ("x*i + max(y)", 2.0, {"n": 4, "positions": True, "route": "grid"}, "≤ 4", ROUNDING),
 }
@@ -175,3 +177,15 @@ def test_a_changed_network_is_not_exported_with_a_certificate(tmp_path):
         next(made.network.parameters()).mul_(1.5)
     with pytest.raises(InputError, match="no longer those"):
         export_onnx(made, tmp_path / "a.onnx")
+
+
+def test_cells_with_padding_and_by_tokens(tmp_path, monkeypatch):
+    """Where all pairs of cells would be too many the graph takes tokens and cells; tokens on edges are in the same."""
+    made = sumformer.construct("max(norm(x - y)*y) - mean_others(norm(x - y))", 0.4, d=2, route="cells")
+    X = torch.rand(3, 7, 2, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    X[0, :, 0], X[1, 2:] = made.network.edges[0][:7], X[1, :1]
+    mask = torch.tensor([[1] * 7, [1] * 5 + [0] * 2, [0, 1, 1, 0, 0, 0, 1]])
+    for pairs in (cell_sumformer.TRACED, 1):
+        monkeypatch.setattr(cell_sumformer, "TRACED", pairs)
+        path = export_onnx(made.network, tmp_path / f"{pairs}.onnx", X, masked=True)
+        assert onnx_error(made.network, path, X, mask) <= ROUNDING

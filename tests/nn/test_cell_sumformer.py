@@ -135,7 +135,9 @@ def test_what_is_saved_comes_back(tmp_path):
 
 
 @pytest.mark.parametrize("source", ["max(norm(x-y)*y)", "x*mean_others(y) + max(y)"])
-def test_compiled_once_for_all_lengths(source):
+@pytest.mark.parametrize("traced", [cell_sumformer.TRACED, 1])  # pairs of cells, pairs of a token and a cell
+def test_compiled_once_for_all_lengths(source, traced, monkeypatch):
+    monkeypatch.setattr(cell_sumformer, "TRACED", traced)
     torch.compiler.reset()
     net = network(source)
     compiled = torch.compile(net, fullgraph=True, dynamic=True)
@@ -157,6 +159,6 @@ def test_wrong_use_is_explained(tmp_path):
         CellSumformer("max(y)", 1, [3], "float16")
     with pytest.raises(ShapeError):
         network("max(y[0])").summarise(tokens(1, 3), torch.ones(1, 4))
-    wide = network("max(norm(y - x))", cells=(64, 64))
-    with pytest.raises(NotSupportedError, match="all pairs of cells"):
+    wide = network("max(norm(y - x))", cells=(257, 256))
+    with pytest.raises(NotSupportedError, match="65792 × 65792: run it uncompiled"):
         export_onnx(wide, tmp_path / "wide.onnx", tokens(1, 3))

@@ -1,4 +1,4 @@
-"""q: [0, K_0) × … : which cell of a grid over the box a token lies in, and the centre that stands for it."""
+"""q: box → {0, …, K − 1}, the cell of a grid that a token lies in, and the centre that stands for it."""
 
 from __future__ import annotations
 
@@ -82,8 +82,8 @@ class CellGrid(PretrainedModule, ABC):
 
 
 def _count_below(edges: Tensor, x: Tensor) -> Tensor:
-    """#{e ∈ edges : e ≤ x}; ONNX has no search, so a traced graph compares them all."""
-    if torch.compiler.is_compiling():
+    """#{e ∈ edges : e ≤ x}; ONNX has no search, so an exported graph compares them all."""
+    if torch.compiler.is_exporting():
         # a product counts as a sum does, and onnxruntime knows its shape where the batch is empty
         below = (edges <= x.unsqueeze(-1)).to(edges.dtype) @ torch.ones_like(edges).unsqueeze(-1)
         return below.squeeze(-1).long() if edges.shape[0] else torch.zeros_like(x, dtype=torch.int64)

@@ -13,8 +13,8 @@ from torch import Tensor
 from sumformer.nn.cell_counts import CellCounts
 from sumformer.nn.network_operations import NetworkOperations
 from sumformer.nn.program import Program
-from sumformer.targets import Node, Reduce
-from sumformer.targets.coordinatewise import Family
+from sumformer.targets import Reduce, reductions
+from sumformer.targets.coordinatewise import Family, read
 
 PAIRS = 2**18  # values of a body held at a time: what a CPU's cache holds
 _ON_A_DEVICE = 2**25  # the same where every piece costs launches
@@ -22,19 +22,19 @@ _ON_A_DEVICE = 2**25  # the same where every piece costs launches
 
 @dataclass(frozen=True)
 class Sources:
-    """The cells that occur with how often, how many tokens that is, and the centres (batch, U, d) of these cells."""
+    """The cells in which tokens are, and how many; of all tokens how many; the centres (batch, U, d) of these cells."""
 
-    cells: CellCounts
+    occupied: CellCounts
     count: Tensor
     centres: Tensor
 
 
 @dataclass(frozen=True)
 class Own:
-    """Cells of own tokens as centres (batch, P, d), and the cells (batch, P) of what they see that these lie in."""
+    """Centres (batch, P, d) of the cells of own tokens; the source cells (batch, P) of which one token is left out."""
 
     centres: Tensor
-    seen: Tensor | None
+    left_out: Tensor | None
 
 
 class CellReductions:
@@ -57,50 +57,38 @@ class CellReductions:
                 tables.append(self._values(part, body, None, sources, [t[:, :1] for t in tables]))
                 continue
             rows = []
-            for piece in self._pieces(own, sources.cells):
-                some = Own(own.centres[:, piece], None if own.seen is None else own.seen[:, piece])
+            for piece in self._pieces(own, sources.occupied):
+                some = Own(own.centres[:, piece], None if own.left_out is None else own.left_out[:, piece])
                 known = [t[:, piece] if t.shape[1] > 1 else t for t in tables]
                 rows.append(self._values(part, body, some, sources, known))
             tables.append(torch.cat(rows, dim=1))
         return tables
 
-    def _pieces(self, own: Own, sources: CellCounts) -> list[slice]:
+    def _pieces(self, own: Own, occupied: CellCounts) -> list[slice]:
         """Own cells by so many at a time that a cache holds their pairs."""
         if torch.compiler.is_compiling():
             return [slice(None)]
         most = PAIRS if own.centres.device.type == "cpu" else _ON_A_DEVICE
-        size = max(1, most // (self._widest * max(1, sources.cells.numel())))
+        size = max(1, most // (self._widest * max(1, occupied.cells.numel())))
         return [slice(start, start + size) for start in range(0, own.centres.shape[1], size)]
 
     def _values(self, part: Reduce, body: Program, own: Own | None, sources: Sources, known: list[Tensor]) -> Tensor:
         """⊕_j body(m_p, m_j, V(p)) for p in `own`, `known` the V(p) of inner reductions."""
-        cells, count = sources.cells, sources.count
+        cells, count = sources.occupied, sources.count
         ops = NetworkOperations(self.dtype, count.device)
         x = None if own is None else own.centres.unsqueeze(2)
         values = body.run(ops, x, sources.centres.unsqueeze(1), [v.unsqueeze(2) for v in known])
         often = cells.counts.unsqueeze(1)
-        if part.kind.endswith("_others") and own is not None and own.seen is not None:
-            often = often - (own.seen.unsqueeze(2) == cells.cells.unsqueeze(1)).to(often)
+        if part.kind.endswith("_others") and own is not None and own.left_out is not None:
+            often = often - (own.left_out.unsqueeze(2) == cells.cells.unsqueeze(1)).to(often)
             count = count - 1
         return _fold(part.kind, values.expand(*values.shape[:2], often.shape[2], part.width), often, count)
 
 
 def sees_own(part: Reduce) -> bool:
     """Whether a reduction depends on the own token: by its body, by what it leaves out, or by an inner one."""
-    if part.kind.endswith("_others"):
-        return True
-    stack: list[Node] = [part.body]
-    while stack:
-        node = stack.pop()
-        if isinstance(node, Reduce):
-            if sees_own(node):
-                return True
-        elif not node.children:
-            if node.free == {"x"}:
-                return True
-        else:
-            stack.extend(node.children)
-    return False
+    others = any(inner.kind.endswith("_others") for inner in (part, *reductions(part.body)))
+    return others or bool(read(part.body, "x"))
 
 
 def _fold(kind: str, values: Tensor, often: Tensor, count: Tensor) -> Tensor:

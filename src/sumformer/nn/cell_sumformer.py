@@ -33,7 +33,8 @@ from sumformer.targets import parse
 from sumformer.targets.coordinatewise import coordinatewise, families
 
 BATCH_ELEMENTS = 2**24  # numbers of Σ of all sequences that are held at a time
-TRACED = 2**11  # cells whose pairs a compiled graph writes out
+TRACED = 2**22  # pairs of cells that a compiled graph writes out; where there are more, pairs of a token and a cell
+TRACED_CELLS = 2**16  # of those pairs, for each token
 
 
 class CellSumformer(CellGrid, SummarisingModule):
@@ -48,8 +49,9 @@ class CellSumformer(CellGrid, SummarisingModule):
       modulus     inside the reductions x and y are replaced by the centres of their cells; with r_c the largest
                   distance of a point of a cell to its centre, at most what f moves by when they move by r_c there
       rounding    in float64, operations of the tree as written, powers as products (at most k − 1 roundings deep). Each
-                  value of a body is multiplied by its count (exact); the products, at most min(K, n) of them not 0, are
-                  added in any order; a mean is divided by n, or n − 1; "mixed" rounds the result once more to float32
+                  value of a body is multiplied by its count, a whole number, and rounded; the products, at most
+                  min(d', n) of them not 0, are added in any order; a mean is divided by n, or n − 1; "mixed" rounds
+                  the result once more to float32
     """
 
     def __init__(self, expression: str, d: int, cells: Sequence[int], arithmetic: str) -> None:
@@ -120,41 +122,51 @@ class CellSumformer(CellGrid, SummarisingModule):
     def psi_of(self, x: Tensor, state: Summary) -> Tensor:
         """ψ(x_i, Σ) for queries x (batch, n, d), which need not be the sources but where a reduction is over others."""
         ops, inside = NetworkOperations(self.inside, x.device), x.to(self.inside)
-        out = self._program.run(ops, inside, None, self._reduced(x, state))
+        out = self._program.run(ops, inside, None, self.reduced(x, state))
         return out.expand(*x.shape[:2], self.width).to(self.outside)
 
     def reduced(self, x: Tensor, state: Summary) -> list[Tensor]:
         """What stands in ψ for each of `parts`: (batch, n or 1, its width)."""
-        return self._reduced(x, state)
-
-    def _reduced(self, x: Tensor, state: Summary) -> list[Tensor]:
         total = state.total.to(self.inside).expand(x.shape[0], -1)
         count = state.count.to(self.inside).expand(x.shape[0])
         counts = dict(zip(self.tables, torch.split(total, list(self.tables.values()), dim=1), strict=True))
         out: list[Tensor] = []
         for family, size in zip(self.families, self._own_cells, strict=True):
-            out += self._of_family(family, size, x, counts[family.seen], count)
+            cells = CellCounts.of(counts[family.seen])
+            sources = Sources(cells, count, self.centre_of(cells.cells, family.seen))
+            if not family.pairs:
+                out += family.tables(None, sources)
+            elif self._by_tokens(size, counts[family.seen].shape[1]):
+                out += family.tables(self._own(family, self.quantise(x, family.own)), sources)
+            else:
+                out += self._at_cells(family, size, x, sources)
         return out
 
-    def _of_family(self, family: CellReductions, size: int, x: Tensor, total: Tensor, count: Tensor) -> list[Tensor]:
-        if torch.compiler.is_compiling() and total.shape[1] * size > TRACED**2:
-            raise NotSupportedError(
-                f"CellSumformer: a traced graph writes out all pairs of cells, at most {TRACED} × {TRACED}; this "
-                f"network has {size} × {total.shape[1]}: run it uncompiled, or construct with a larger ε"
-            )
-        cells = CellCounts.of(total)
-        sources = Sources(cells, count, self.centre_of(cells.cells, family.seen))
-        if not family.pairs:
-            return family.tables(None, sources)
+    def _at_cells(self, family: CellReductions, size: int, x: Tensor, sources: Sources) -> list[Tensor]:
+        """V_R at the own cells that occur, and from there to the tokens that lie in them."""
         number = self.quantise(x, family.own)
         once = torch.ones_like(x[..., 0], dtype=self.inside)
         occupied = CellCounts.of(once.new_zeros(x.shape[0], size).scatter_add(1, number, once))
-        seen = self.shared(occupied.cells, family.own, family.seen) if family.others else None
         place = occupied.find(number)
         return [
             table.gather(1, place.unsqueeze(-1).expand(-1, -1, table.shape[2])) if table.shape[1] > 1 else table
-            for table in family.tables(Own(self.centre_of(occupied.cells, family.own), seen), sources)
+            for table in family.tables(self._own(family, occupied.cells), sources)
         ]
+
+    def _own(self, family: CellReductions, number: Tensor) -> Own:
+        left_out = self.shared(number, family.own, family.seen) if family.others else None
+        return Own(self.centre_of(number, family.own), left_out)
+
+    def _by_tokens(self, own: int, seen: int) -> bool:
+        """Whether a graph that is traced writes out tokens and cells: it does not know which cells occur."""
+        if not torch.compiler.is_compiling() or own * seen <= TRACED:
+            return False
+        if seen > TRACED_CELLS:
+            raise NotSupportedError(
+                f"CellSumformer: a traced graph writes out up to {TRACED} pairs of cells, or {TRACED_CELLS} cells for "
+                f"each token; this network has {own} × {seen}: run it uncompiled, or construct with a larger ε"
+            )
+        return True
 
     def extra_repr(self) -> str:
         grid = "×".join(str(k) for k in self.cells)

@@ -6,7 +6,7 @@ import torch
 import sumformer
 from sumformer.certificates.attack import attack, violation
 from sumformer.certificates.checker import check
-from sumformer.errors import DomainError, RefusedError
+from sumformer.errors import DomainError, InputError, RefusedError
 from sumformer.nn import CellSumformer
 from sumformer.targets import target
 from sumformer.theorems.alberti_2023.arithmetic import ARITHMETICS
@@ -57,6 +57,22 @@ def test_it_verifies_and_runs_on_any_number_of_tokens(dtype, tmp_path):
         assert float((c(X).double() - c.target(X.double())).abs().max()) <= c.certificate.total
 
 
+def test_queries_meet_other_sources_so_many_times_as_these_count():
+    """The certificate is of any multiset: x need not be in it, but where the own token is left out."""
+    c = build("min(norm(x - y)) + mean(norm(x - y))", 0.1, d=2)
+    g = torch.Generator().manual_seed(3)
+    X, Z = (torch.rand(2, n, 2, dtype=torch.float64, generator=g) for n in (40, 300))
+    weights = torch.randint(0, 3, (2, 300), generator=g)
+    for b in range(2):
+        repeated = Z[b].repeat_interleave(weights[b], 0)
+        distances = torch.cdist(X[b], repeated)
+        wanted = (distances.amin(1) + distances.mean(1)).unsqueeze(-1)
+        found = c(X[b : b + 1], sources=Z[b : b + 1], weights=weights[b : b + 1])[0]
+        assert float((found - wanted).abs().max()) <= c.certificate.total
+    with pytest.raises(InputError, match="leave out the own token"):
+        build("mean_others(norm(x - y))", 0.1, d=2)(X, sources=Z)
+
+
 def test_it_is_taken_when_no_other_route_can_and_says_why():
     c = sumformer.construct("max(norm(x - y))", 0.1, d=2)
     assert c.certificate.route == "cells"
@@ -82,7 +98,7 @@ def test_a_coordinate_costs_what_it_moves():
 def test_reductions_of_other_coordinates_are_counted_apart():
     c = build("max(y) - mean(abs(x - y))", 0.01, d=6)
     assert c.certificate.latent_dimension == sum(c.network.cells)
-    assert "6 grids over the coordinates that are read together" in c.certificate.constants["why"]
+    assert "6 grids of 155 cells, one for each set of coordinates" in c.certificate.constants["why"]
 
 
 def test_sums_that_cancel_are_means_for_a_range_of_n_too():
@@ -90,6 +106,13 @@ def test_sums_that_cancel_are_means_for_a_range_of_n_too():
     source = "sum(abs(x - y)*y)/sum(1 + y)"
     few, many = (build(source, 0.02, d=1, n=n).certificate.latent_dimension for n in ("5", "..1000"))
     assert many == few
+
+
+def test_no_error_is_offered_that_0_would_meet():
+    f = target("max(norm(x - y))", d=28)
+    with pytest.raises(RefusedError, match="no useful ε") as refusal:
+        cells(f, 1e-3, FLOAT64)
+    assert refusal.value.reachable is None
 
 
 def test_what_the_budget_does_not_allow_is_refused_with_what_it_does():
@@ -196,3 +219,15 @@ def test_what_the_constructor_knows_of_weights_the_checker_does(source, epsilon,
     build(source, epsilon, d=1, box=box, n="..1000").save(tmp_path)
     found = check(tmp_path)
     assert found.verified, found.failures
+
+
+def test_why_says_what_is_counted():
+    said = {
+        "max(y)": "that is free of n: tokens are counted in 11 cells; reductions run over cells that occur",
+        "sum(abs(x - y))": "certified modulus: tokens are counted in",
+        "max(y[0]) + max(abs(x[1] - y[1]))": "grids of",
+        "x": "no cells, as nothing is reduced",
+    }
+    for source, words in said.items():
+        d = 1 if "[" not in source else 2
+        assert words in build(source, 0.05, d=d, n="..50" if "sum" in source else "any").certificate.constants["why"]

@@ -56,3 +56,12 @@ class Arithmetic:
     def count_roundings(self, n: int) -> int:
         """Of the number of tokens, which N adds up in float64, exactly, and then rounds to this arithmetic."""
         return 0 if n <= 2**self.digits else 1
+
+    def rounded_out(self, error: float, size: float) -> float:
+        """≥ |output − value| of a value of at most this size, computed with at most this error."""
+        if math.isnan(error + size):
+            return math.inf
+        if self.output is None:
+            return error
+        u, tiny, huge = self.output
+        return error + u * (size + error) + tiny if size + error < huge else math.inf

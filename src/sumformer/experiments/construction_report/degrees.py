@@ -13,7 +13,7 @@ import torch
 from sumformer.algebra import chebyshev
 from sumformer.algebra.rounding import FloatArray
 from sumformer.errors import SumformerError
-from sumformer.experiments.report.drawing import BLUE, GREY, ORANGE, Picture, decades, grid, picture
+from sumformer.experiments.report.drawing import BLUE, GREY, Picture, chosen, errors, picture
 from sumformer.experiments.report.figure import new_figure
 from sumformer.experiments.report.numbers import nearest, rounded_up
 from sumformer.targets import Environment, evaluate, parse
@@ -113,26 +113,13 @@ def _draw(curve: Degrees) -> Picture:
     word = "proved" if curve.proved else "estimated, not proved"
     axes.plot(curve.degrees, curve.dropped, "o-", color=BLUE, markersize=3, linewidth=1.1, label=f"dropped ({word})")
     degree, dropped = curve.chosen
-    axes.plot([degree], [dropped], "o", markersize=9, markerfacecolor="none", markeredgewidth=2, color=ORANGE)
-    axes.annotate(
-        f"chosen: degree {degree},\nproved {rounded_up(dropped)}",
-        (degree, dropped),
-        (10, 12),
-        textcoords="offset points",
-        fontsize=8.5,
-        color="#a84900",
-    )
+    chosen(axes, degree, dropped, f"degree {degree}")
     top, remainder = curve.remainder
     axes.axhline(remainder, color=GREY, linewidth=1, linestyle="--", label=f"remainder of I at degree {top} (proved)")
-    axes.set_yscale("log")
     axes.set_xlim(-0.03 * max(top, 1), max(top, 1) * 1.03)
     values = [*curve.dropped, dropped, remainder]
     axes.set_ylim(min(v for v in values if v > 0) / 4, max(values) * 6)
-    axes.set_xlabel("degree N kept in every coordinate")
-    axes.set_ylabel("sup error of the kernel")
-    axes.legend(fontsize=8, frameon=False, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=1)
-    decades(axes.yaxis)
-    grid(axes)
+    errors(axes, "degree N kept in every coordinate", "sup error of the kernel")
     name = ", ".join(curve.expressions)
     ends = f"from {nearest(curve.dropped[0])} at degree {curve.degrees[0]}" if curve.degrees else "not recomputed"
     alt = f"Error against degree for {name}, {word}: {ends}; chosen degree {degree} with {rounded_up(dropped)} proved."

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import inf
 
-from sumformer.experiments.report.drawing import BLUE, ORANGE, Picture, decades, grid, picture
+from sumformer.experiments.report.drawing import BLUE, Picture, chosen, errors, picture
 from sumformer.experiments.report.figure import new_figure
 from sumformer.experiments.report.numbers import rounded_up
 from sumformer.theorems.alberti_2023.mesh_choice import Choice, Slant, Strip
@@ -55,22 +55,9 @@ def _draw(curve: MeshCurve) -> Picture:
     label = f"{curve.width} nodes for each token and coordinate (proved)"
     axes.plot(curve.intervals, curve.remainders, "o-", color=BLUE, markersize=3, linewidth=1.1, label=label)
     m, remainder = curve.chosen
-    axes.plot([m], [remainder], "o", markersize=9, markerfacecolor="none", markeredgewidth=2, color=ORANGE)
-    axes.annotate(
-        f"chosen: {m} intervals,\nproved {rounded_up(remainder)}",
-        (m, remainder),
-        (10, 12),
-        textcoords="offset points",
-        fontsize=8.5,
-        color="#a84900",
-    )
+    chosen(axes, m, remainder, f"{m} intervals")
     axes.set_xscale("log")
-    axes.set_yscale("log")
-    axes.set_xlabel("intervals of the mesh in the kernel's first coordinate")
-    axes.set_ylabel("sup error of the kernel")
-    axes.legend(fontsize=8, frameon=False, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=1)
-    decades(axes.yaxis)
-    grid(axes)
+    errors(axes, "intervals of the mesh in the kernel's first coordinate", "sup error of the kernel")
     name = ", ".join(curve.expressions)
     alt = f"Error against the number of intervals for {name}: {m} are chosen, with {rounded_up(remainder)} proved."
     return picture(figure, alt, name)

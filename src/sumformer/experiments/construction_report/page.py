@@ -150,7 +150,7 @@ def _meshes(construction: Construction) -> str:
 def _cells(construction: Construction) -> str:
     text = (
         "Inside reductions every token is replaced by the centre of its cell, and f moves by at most what is shown; "
-        "with half the side of a cell it moves by half as much."
+        "with cells of half the side it moves by about half as much."
     )
     return section(
         "degrees", "Cells against bound", paragraph(text), gallery([cell_counts.plot(cell_counts.run(construction))])

@@ -81,7 +81,7 @@ def _reduction(part: Reduce, value: Tensor, ideal: Tensor) -> list[ValueLine]:
 def _blocks(network: CellSumformer, occupied: int) -> tuple[BlockLine, ...]:
     grids = " + ".join("×".join(str(network.cells[c]) for c in seen) for seen in network.tables)
     return (
-        BlockLine("φ", None, {f"cells ({grids}), one of each grid for a token": network.latent_dimension}),
-        BlockLine("Σ", None, {"counts, of which not 0 here": occupied}),
-        BlockLine("ψ", None, {"reduction": len(network.parts)}),
+        BlockLine("φ", None, {f"cells ({grids}): a token lies in one of each grid": network.latent_dimension}),
+        BlockLine("Σ", None, {"counts that are not 0 here": occupied}),
+        BlockLine("ψ", None, {"reductions": len(network.parts)}),
     )

@@ -11,7 +11,7 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 from sumformer.experiments.report.figure import require_matplotlib
-from sumformer.experiments.report.numbers import decade
+from sumformer.experiments.report.numbers import decade, rounded_up
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -90,6 +90,29 @@ def grid(axes: Axes) -> None:
     """Faint lines behind the data."""
     axes.grid(True, which="major", color="#dddddd", linewidth=0.6)
     axes.set_axisbelow(True)
+
+
+def chosen(axes: Axes, place: float, value: float, what: str) -> None:
+    """A ring around the point of a curve that was taken, with what it is and what is proved of it."""
+    axes.plot([place], [value], "o", markersize=9, markerfacecolor="none", markeredgewidth=2, color=ORANGE)
+    axes.annotate(
+        f"chosen: {what},\nproved {rounded_up(value)}",
+        (place, value),
+        (10, 12),
+        textcoords="offset points",
+        fontsize=8.5,
+        color="#a84900",
+    )
+
+
+def errors(axes: Axes, across: str, down: str) -> None:
+    """What every picture of errors has: labels, a legend above, whole decades, a grid."""
+    axes.set_yscale("log")
+    axes.set_xlabel(across)
+    axes.set_ylabel(down)
+    axes.legend(fontsize=8, frameon=False, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=1)
+    decades(axes.yaxis)
+    grid(axes)
 
 
 def _exponent(value: float) -> int:

@@ -13,15 +13,15 @@ import numpy as np
 from sumformer.algebra.interval import Interval
 from sumformer.algebra.rounding import FloatArray, gamma
 from sumformer.algebra.tracked import INFLATE, Tracked, TrackedOperations
-from sumformer.errors import DomainError, RefusedError
 from sumformer.targets import Node, Reduce, postorder, reductions
 from sumformer.targets.evaluate import Environment, evaluate
-from sumformer.targets.measure_slopes import cells_of, splits_of, widened
+from sumformer.targets.mixture_slopes import cells_of, splits_of, widened
 from sumformer.targets.normalised_slopes import weighted_mean
 from sumformer.targets.target import Target
 from sumformer.theorems.alberti_2023.arithmetic import Arithmetic
 from sumformer.theorems.alberti_2023.cells import Cells
 from sumformer.theorems.alberti_2023.ranges import reduction_ranges
+from sumformer.theorems.alberti_2023.tree_rounding import rounded_out
 
 PAIRS = 2**12
 
@@ -32,18 +32,8 @@ def cells_rounding(f: Target, arithmetic: Arithmetic, radius: FloatArray, produc
     `radius` r (d,), and the most `products` c_j e_j in a sum.
     """
     reduction_ranges(f.expression, Cells(f.box, PAIRS), f.tokens)  # refuses early, by the sub-expression
-    try:
-        with np.errstate(all="ignore"):  # what overflows has no bound
-            result = _Rounding(f, arithmetic, radius, products).of(f.expression)
-    except DomainError as left:  # not f itself: its parts exist
-        away = "a smaller box, a wider kernel or an offset keeps divisors, and what is under log or a root, away from 0"
-        raise RefusedError(f"rounding in {arithmetic.name} may leave this target's domain", [away]) from left
-    error, largest = float(result.error.max()), float(result.magnitude.max())
-    if arithmetic.u_out:
-        error += arithmetic.u_out * (largest + error) + arithmetic.tiny_out
-    if not largest + error <= arithmetic.huge_out:
-        raise DomainError(f"values up to {largest:.3g} with rounding {error:.3g} leave {arithmetic.name}")
-    return error * INFLATE
+    with np.errstate(all="ignore"):  # what overflows has no bound
+        return rounded_out(lambda: _Rounding(f, arithmetic, radius, products).of(f.expression), arithmetic)
 
 
 class _Rounding:

@@ -1,65 +1,37 @@
 """A 4.1, discontinuous proof, free of n: Σ counts tokens cell by cell, and ψ runs the target's reductions over cells.
 
 Inside reductions every token, the own one too, is replaced by the centre of its cell; error ≤ modulus + rounding. A
-mean, a maximum and a minimum move no more than their bodies do, so the error holds for any number of tokens.
+mean, a maximum and a minimum move no more than their bodies do, so the error holds for any number of tokens; a sum in
+which n does not cancel moves n times as far, and n is bounded then.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from math import ceil, isfinite, prod
+from math import ceil, isfinite
 
 import numpy as np
 
-from sumformer.algebra.rounding import fraction_bounds, shown_up
+from sumformer.algebra.rounding import fraction_bounds, shown_up, up
 from sumformer.certificates.certificate import OF_A_SUMFORMER, TORCH_FUNCTIONS, ErrorTerm
 from sumformer.errors import DomainError, RefusedError
 from sumformer.nn.cell_sumformer import CellSumformer
-from sumformer.targets import to_source
-from sumformer.targets.coordinatewise import Family, coordinatewise, families
+from sumformer.targets import reductions, to_source
 from sumformer.targets.homogeneity import cancelled
-from sumformer.targets.measure_modulus import measure_modulus
+from sumformer.targets.mixture_modulus import mixture_modulus
 from sumformer.targets.target import Target
 from sumformer.targets.walk import has_function
 from sumformer.theorems.alberti_2023.arithmetic import Arithmetic, refuse_box
+from sumformer.theorems.alberti_2023.cell_tables import MOST_PAIRS, CellTables
 from sumformer.theorems.alberti_2023.cells_rounding import cells_rounding
-from sumformer.theorems.alberti_2023.grid_tables import fill_tables
+from sumformer.theorems.alberti_2023.grid_tables import MOST_CELLS, fill_tables
+from sumformer.theorems.alberti_2023.guesses import NONE, useful
 from sumformer.theorems.built import ROUNDING_SLACK, SLACK, Built, Estimate
 
-MOST_CELLS = 2**20
-MOST_PAIRS = 2**30  # where bodies see x, and are evaluated on pairs of cells
 ACCEPT = 0.97  # of ε: leaves room for a checker whose enclosures are a little wider
 TRIAL = 64  # cells along each side that the first guess is measured with
 ATTEMPTS = 6
-
-
-@dataclass(frozen=True)
-class _Tables:
-    """The grids of the network: what its families of reductions see, and of which own cells."""
-
-    families: tuple[Family, ...]
-
-    def cells(self, counts: Sequence[int]) -> int:
-        """d' with so many cells along each coordinate."""
-        return sum(_product(seen, counts) for seen in {family.seen for family in self.families})
-
-    def fit(self, counts: Sequence[int]) -> bool:
-        pairs = (_product(family.own, counts) * _product(family.seen, counts) for family in self.paired)
-        return self.cells(counts) <= MOST_CELLS and max(pairs, default=0) <= MOST_PAIRS
-
-    @property
-    def paired(self) -> tuple[Family, ...]:
-        return tuple(family for family in self.families if family.own)
-
-    @property
-    def budget(self) -> str:
-        paired = f", and {MOST_PAIRS} pairs of an own cell and one that is seen" if self.paired else ""
-        return f"the budget is {MOST_CELLS} cells{paired}"
-
-
-def _product(coordinates: Sequence[int], counts: Sequence[int]) -> int:
-    return prod(counts[c] for c in coordinates)
+SECONDS, EACH = 0.1, 1.2e-5  # of a construction, and of a line of its tables
 
 
 @dataclass(frozen=True)
@@ -73,12 +45,12 @@ class _Grid:
 
 def cells(f: Target, epsilon: float, arithmetic: Arithmetic) -> Built:
     """The network with few cells, or a refusal that says which ε the budget of cells allows."""
-    f = _countless(f, arithmetic)
+    f = _accepted(f, arithmetic)
     grid = _grid(f, _rounding(f, arithmetic), epsilon)
     network = CellSumformer(to_source(f.expression), f.d, grid.counts, arithmetic.name)
     ratios = fill_tables(network, f.box)
-    radius = [fraction_bounds(r)[1] * ratio for r, ratio in zip(f.box.radius, ratios, strict=True)]
-    modulus = measure_modulus(f, radius)
+    radius = [float(up(fraction_bounds(r)[1] * ratio)) for r, ratio in zip(f.box.radius, ratios, strict=True)]
+    modulus = mixture_modulus(f, radius)
     rounding = cells_rounding(f, arithmetic, np.asarray(radius), grid.cells)
     room = epsilon * (1 - 1e-9)
     if modulus + rounding > room:
@@ -103,16 +75,17 @@ def cells(f: Target, epsilon: float, arithmetic: Arithmetic) -> Built:
 def cells_estimate(f: Target, epsilon: float, arithmetic: Arithmetic) -> Estimate:
     """The cells it would take; nothing is built."""
     try:
-        f = _countless(f, arithmetic)
+        f = _accepted(f, arithmetic)
         rounding = _rounding(f, arithmetic)
         grid = _grid(f, rounding, epsilon)
     except (RefusedError, DomainError) as error:
         return Estimate.refused(error)
-    return Estimate(True, _why(f, grid), grid.cells, grid.cells, 0.1, (grid.modulus + rounding) / ACCEPT)
+    seconds = SECONDS + sum(grid.counts) * EACH
+    return Estimate(True, _why(f, grid), grid.cells, grid.cells, seconds, (grid.modulus + rounding) / ACCEPT)
 
 
-def _countless(f: Target, arithmetic: Arithmetic) -> Target:
-    """f as the network evaluates it: without sums where n cancels."""
+def _accepted(f: Target, arithmetic: Arithmetic) -> Target:
+    """f as the network evaluates it, without sums where n cancels; a refusal of what the route does not take."""
     if arithmetic.dtype != "float64":
         raise RefusedError("route cells computes in float64", ["dtype='mixed' keeps float32 in and out"])
     if f.positioned:
@@ -125,17 +98,11 @@ def _countless(f: Target, arithmetic: Arithmetic) -> Target:
 
 
 def _why(f: Target, grid: _Grid) -> str:
-    tables = _tables(f)
-    seen = dict.fromkeys(family.seen for family in tables.families)
-    shapes = dict.fromkeys(" × ".join(str(grid.counts[c]) for c in coordinates) for coordinates in seen)
-    grids = f", {len(seen)} grids over the coordinates that are read together" if len(seen) > 1 else ""
-    counted = f"tokens are counted in {', '.join(shapes) or 'no'} cells{grids}"
-    cost = "pairs of cells that occur" if tables.paired else "cells that occur"
-    return f"continuous with a certified modulus that is free of n: {counted}; reductions run over {cost}"
-
-
-def _tables(f: Target) -> _Tables:
-    return _Tables(families(coordinatewise(f.expression)))
+    tables, parts = CellTables.of(f.expression), reductions(f.expression)
+    free = "" if any(part.kind.startswith("sum") for part in parts) else " that is free of n"
+    over = "pairs of cells that occur" if tables.paired else "cells that occur"
+    run = f"; reductions run over {over}" if parts else ""
+    return f"continuous with a certified modulus{free}: tokens are counted in {tables.told(grid.counts)}{run}"
 
 
 def _rounding(f: Target, arithmetic: Arithmetic) -> float:
@@ -145,23 +112,25 @@ def _rounding(f: Target, arithmetic: Arithmetic) -> float:
 
 def _grid(f: Target, rounding: float, epsilon: float) -> _Grid:
     """The least cells that were found whose modulus is within ε."""
-    tables, room = _tables(f), ACCEPT * epsilon - rounding
+    tables, room = CellTables.of(f.expression), ACCEPT * epsilon - rounding
     steepest, shares = _shares(f)
     largest = _largest(shares, tables)
     best: _Grid | None = None
+    finest: _Grid | None = None
     scale = min(max(1.0, sum(s > 0 for s in shares) * (steepest / room)), largest) if room > 0 else 0.0
     for _ in range(ATTEMPTS if scale else 0):
         grid = _measured(f, tables, _scaled(shares, scale))
         if grid.modulus <= room and (best is None or grid.cells < best.cells):
             best = grid
         if grid.modulus > room and scale == largest:
+            finest = grid
             break
         scale = min(max(1.0, scale * (grid.modulus / room)) * (1 + 2.0**-12), largest)
         if best is not None and tables.cells(_scaled(shares, scale)) >= 0.97 * best.cells:
             return best
     if best is not None:
         return best
-    raise _refusal(f, tables, _measured(f, tables, _scaled(shares, largest)), rounding, epsilon)
+    raise _refusal(f, tables, finest or _measured(f, tables, _scaled(shares, largest)), rounding, epsilon)
 
 
 def _shares(f: Target) -> tuple[float, list[float]]:
@@ -173,8 +142,8 @@ def _shares(f: Target) -> tuple[float, list[float]]:
     moved: list[float] = []
     for c in range(f.d):
         alone = [h * (k == c) for k, h in enumerate(half)]
-        small = TRIAL * measure_modulus(f, [h / TRIAL for h in alone])
-        moved.append(small or measure_modulus(f, alone))
+        small = TRIAL * mixture_modulus(f, [h / TRIAL for h in alone])
+        moved.append(small or mixture_modulus(f, alone))
     steepest = max(moved)
     if not isfinite(steepest):
         raise RefusedError("tokens move this target by more than the range of float64", ["give it smaller units"])
@@ -186,28 +155,24 @@ def _scaled(shares: list[float], scale: float) -> list[int]:
     return [max(1, ceil(share * scale)) for share in shares]
 
 
-def _largest(shares: list[float], tables: _Tables) -> float:
+def _largest(shares: list[float], tables: CellTables) -> float:
     """The largest scale whose cells fit, by halving."""
     low, high = 1.0, float(MOST_CELLS)
     for _ in range(60):
         middle = (low + high) / 2
-        low, high = (middle, high) if tables.fit(_scaled(shares, middle)) else (low, middle)
+        low, high = (middle, high) if tables.fits(_scaled(shares, middle)) else (low, middle)
     return low
 
 
-def _measured(f: Target, tables: _Tables, counts: list[int]) -> _Grid:
+def _measured(f: Target, tables: CellTables, counts: list[int]) -> _Grid:
     moves = [fraction_bounds(r / k)[1] for r, k in zip(f.box.radius, counts, strict=True)]
-    return _Grid(counts, tables.cells(counts), measure_modulus(f, moves))
+    return _Grid(counts, tables.cells(counts), mixture_modulus(f, moves))
 
 
-def _refusal(f: Target, tables: _Tables, finest: _Grid, rounding: float, epsilon: float) -> RefusedError:
-    reachable = (finest.modulus + rounding) / ACCEPT * (1 + 1e-9)
-    return RefusedError(
-        f"route cells cannot reach ε = {epsilon:g}",
-        [
-            tables.budget,
-            f"with {' × '.join(map(str, finest.counts))} of them tokens move f by up to {finest.modulus:.4g}",
-            f"reachable here: ε = {shown_up(reachable)}",
-        ],
-        reachable,
-    )
+def _refusal(f: Target, tables: CellTables, finest: _Grid, rounding: float, epsilon: float) -> RefusedError:
+    pairs = f" and {MOST_PAIRS} pairs of them" if tables.paired else ""
+    moved = f"with {tables.told(finest.counts)}, tokens move f by up to {finest.modulus:.4g}"
+    reachable = useful((finest.modulus + rounding) / ACCEPT * (1 + 1e-9), f)
+    said = NONE if reachable is None else f"reachable here: ε = {shown_up(reachable)}"
+    reasons = [f"the budget is {MOST_CELLS} cells{pairs}", moved, said]
+    return RefusedError(f"route cells cannot reach ε = {epsilon:g}", reasons, reachable)

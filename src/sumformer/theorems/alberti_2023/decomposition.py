@@ -78,7 +78,7 @@ def decompose(expression: Node, box: Box, grouping: Grouping) -> Decomposition:
         if reduction.kind in ("max", "min"):
             raise RefusedError(
                 "route sums: the target is not made of sums",
-                [f"{to_source(reduction)} is a {reduction.kind} over tokens; sum(…) and mean(…) can be taken"],
+                [f"{to_source(reduction)} is a {reduction.kind} over tokens; take sum(…) or mean(…), or route cells"],
             )
         bodies = [component(reduction.body, c) for c in range(reduction.width)]
         sums.append(ReducedSum(reduction, tuple(_terms(body, expander) for body in bodies)))

@@ -153,7 +153,7 @@ def multiply(a: Expansion, b: Expansion) -> Expansion:
 
 
 def _too_many(found: str) -> RefusedError:
-    advice = "route symmetric or grid, for one number of tokens, does not expand it"
+    advice = "route cells does not expand it, nor do symmetric and grid for one number of tokens"
     return RefusedError("the expression expands into too many terms", [found, advice])
 
 

@@ -6,7 +6,7 @@ Tracked values over cells of x; a body over cells of (x, y), the worst over y. W
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from fractions import Fraction
 
 import numpy as np
@@ -28,8 +28,14 @@ def tree_rounding(f: Target, arithmetic: Arithmetic) -> float:
     """The bound, the last rounding to the output's dtype included; refuses where a value may not exist."""
     cells = Cells(f.box, PAIRS)
     ranges = reduction_ranges(f.expression, cells, f.tokens)
+    ops = TrackedOperations(arithmetic.u, arithmetic.tiny, arithmetic.huge)
+    return rounded_out(lambda: _tracked(f, cells, ops, ranges), arithmetic)
+
+
+def rounded_out(track: Callable[[], Tracked], arithmetic: Arithmetic) -> float:
+    """The largest error of what is tracked, after the rounding to the output's dtype."""
     try:
-        result = _tracked(f, cells, TrackedOperations(arithmetic.u, arithmetic.tiny, arithmetic.huge), ranges)
+        result = track()
     except DomainError as left:  # not f itself: its parts exist
         away = "a smaller box, a wider kernel or an offset keeps divisors, and what is under log or a root, away from 0"
         more = ["dtype float64 rounds less"] if arithmetic.u > 2**-50 else []

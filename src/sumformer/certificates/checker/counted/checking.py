@@ -4,6 +4,9 @@
 1. rounding      of the formula at the centres, each value taken as often as its cell is counted
 2. modulus       r_c from the tables as they are; what f moves by when all that reductions see moves by r_c
 3. verified      iff nothing failed and the sum ≤ total ≤ ε
+
+What the network computes is the target as it is written, `targets.coordinatewise` being trusted, as the parser is, to
+take reductions apart without changing them.
 """
 
 from __future__ import annotations
@@ -17,18 +20,13 @@ from pathlib import Path
 import numpy as np
 
 from sumformer.certificates.certificate import Certificate
-from sumformer.certificates.checker.counted.claims import (
-    KINDS,
-    NAMES,
-    TOLERANCE,
-    constant_failures,
-    field_failures,
-)
+from sumformer.certificates.checker.counted.claims import constant_failures, field_failures
 from sumformer.certificates.checker.counted.modulus import Modulus
 from sumformer.certificates.checker.counted.network import Network, read_counted
 from sumformer.certificates.checker.counted.rounding import rounding
 from sumformer.certificates.checker.counted.search import bound
 from sumformer.certificates.checker.files import read_certificate, read_weights
+from sumformer.certificates.checker.grid.claims import KINDS, NAMES, TOLERANCE
 from sumformer.certificates.checker.grid.tables import radius, table_failures
 from sumformer.certificates.checker.saved_target import read_target
 from sumformer.certificates.checker.verdict import (

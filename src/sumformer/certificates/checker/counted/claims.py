@@ -14,9 +14,6 @@ from sumformer.targets.homogeneity import cancelled
 from sumformer.targets.target import Target
 from sumformer.targets.walk import has_function
 
-NAMES = ("modulus of continuity at the cells", "rounding")
-KINDS = dict(zip(NAMES, ("enclosed", "rounding"), strict=True))
-TOLERANCE = dict(zip(NAMES, (1.02, 2.0), strict=True))  # found over claimed: other ways to enclose and to count
 MAX_TOKENS = 2**30  # counts, and their sums, are exact in float64
 ALIKE = Fraction(1, 10**12)
 _KEYS = {"cells", "radius"}

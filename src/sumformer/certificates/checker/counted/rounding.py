@@ -94,7 +94,9 @@ class _Rounding:
         for part in reductions(self.net.expression):
             self.bodies[part] = components(part.body, self.ops, self._leaf(self.own))
             self.known[part] = [self._reduced(part, e) for e in self.bodies[part]]
-        return max(map(self._output, components(self.net.expression, self.ops, self._leaf(self.x)))) * (1 + 1e-9)
+        values = components(self.net.expression, self.ops, self._leaf(self.x))
+        outputs = [self.a.rounded_out(float(v.error.max()), float(v.value.magnitude.max())) for v in values]
+        return max(outputs) * (1 + 1e-9)
 
     def _leaf(self, here: list[Tracked]) -> Leaf[Tracked]:
         """x is `here`; weighted means are made when they are first met."""
@@ -107,15 +109,6 @@ class _Rounding:
             return self.known.get(part)
 
         return leaf
-
-    def _output(self, value: Tracked) -> float:
-        error, size = float(value.error.max()), float(value.value.magnitude.max())
-        if math.isnan(error + size):
-            return math.inf
-        if self.a.output is None:
-            return error
-        u, tiny, huge = self.a.output
-        return error + u * (size + error) + tiny if size + error < huge else math.inf
 
     def _per_token(self, kind: str, e: Tracked) -> Floats:
         """What each token adds to the error of a sum, or of a mean, so many times as it counts."""

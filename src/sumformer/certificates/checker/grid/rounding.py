@@ -6,7 +6,6 @@ Tracked values on cells of x; a body on cells of (x, y), the worst over y, which
 
 from __future__ import annotations
 
-import math
 from fractions import Fraction
 from itertools import pairwise, product
 
@@ -37,14 +36,8 @@ def rounding(f: Target, name: str) -> float:
     for part in reductions(f.expression):
         known[part] = [_reduced(part, f, ops, e, count) for e in body_value(part, ops, own, other, known)]
 
-    worst = 0.0
-    for value in components(f.expression, ops, leaf_at(own, None, known)):
-        error, size = float(value.error.max()), float(value.value.magnitude.max())
-        if a.output is not None:
-            u, tiny, huge = a.output
-            error = error + u * (size + error) + tiny if size + error < huge else math.inf
-        worst = max(worst, error)
-    return worst * (1 + 1e-9)
+    values = components(f.expression, ops, leaf_at(own, None, known))
+    return max(a.rounded_out(float(v.error.max()), float(v.value.magnitude.max())) for v in values) * (1 + 1e-9)
 
 
 def _cells(f: Target, splits: int) -> list[Interval]:

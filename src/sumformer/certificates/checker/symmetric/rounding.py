@@ -44,12 +44,7 @@ def rounding(net: Polynomial, weights: Floats, size: float) -> float:
     )  # whatever the weight
     if not (math.isfinite(total) and 4 * max(largest, highest) < a.huge):
         return math.inf
-    if a.output is not None:
-        u, tiny, huge = a.output
-        if not size + total < huge:
-            return math.inf
-        total += u * (size + total) + tiny
-    return total * (1 + 1e-12)
+    return a.rounded_out(total, size) * (1 + 1e-12)
 
 
 def _feature_errors(net: Polynomial, indices: Integers, a: Arithmetic) -> Floats:

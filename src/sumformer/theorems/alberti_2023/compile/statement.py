@@ -40,7 +40,8 @@ def statement(
         )
     if route not in (None, "exact", "sums", "symmetric"):
         raise RefusedError(
-            f"route {route} is not compiled", ["routes exact, sums and symmetric are; grid is looked up"]
+            f"route {route} is not compiled",
+            ["routes exact, sums and symmetric are; for one number of tokens grid is looked up (--route grid)"],
         )
 
     def attempt(tolerance: float) -> Built:

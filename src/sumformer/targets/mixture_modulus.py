@@ -1,4 +1,4 @@
-"""sup over x and μ of how far f moves (`measure_slopes.py`), from above, on ever finer grids of cells of x and y."""
+"""sup over x and μ of how far f moves (`mixture_slopes.py`), from above, on ever finer grids of cells of x and y."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sumformer.errors import InputError, RefusedError
 from sumformer.targets.coordinatewise import components, coordinatewise, on_coordinates, read
 from sumformer.targets.domain import Box, Tokens
 from sumformer.targets.homogeneity import cancelled
-from sumformer.targets.measure_slopes import PAIRS, MeasureSlopes, cells_of, splits_of
+from sumformer.targets.mixture_slopes import PAIRS, MixtureSlopes, cells_of, splits_of
 from sumformer.targets.node import Node
 from sumformer.targets.target import Target
 from sumformer.targets.walk import reductions
@@ -24,7 +24,7 @@ PIECES = (1, 8, 64)  # of the ranges of inner reductions together
 GAIN = 0.97  # a finer attempt that gains less is the last
 
 
-def measure_modulus(f: Target, weights: Sequence[float], most: int = MOST) -> float:
+def mixture_modulus(f: Target, weights: Sequence[float], most: int = MOST) -> float:
     """≥ sup |f(x, μ) − f'| over the box, f' with x' and all y inside reductions moved within it by at most `weights`.
 
     The largest over the coordinates of f, each with the coordinates of tokens that it reads; a `RefusedError` where no
@@ -32,7 +32,7 @@ def measure_modulus(f: Target, weights: Sequence[float], most: int = MOST) -> fl
     """
     omega = np.asarray(weights, dtype=np.float64)
     if omega.shape != (f.d,) or not bool((omega >= 0).all() and np.isfinite(omega).all()):
-        raise InputError(f"measure_modulus: expected {f.d} finite weights ≥ 0, got {weights}")
+        raise InputError(f"mixture_modulus: expected {f.d} finite weights ≥ 0, got {weights}")
     alike: dict[tuple[object, ...], _Grids] = {}
     for part in _by_coordinates(coordinatewise(cancelled(f.expression))):
         kept = sorted(read(part, "x") | read(part, "y"))
@@ -83,7 +83,7 @@ class _Grids:
         size = max(1, CHUNK // len(y.lo))
         worst = 0.0
         for start in range(0, len(y.lo), size):
-            slopes = MeasureSlopes(self.box, y[start : start + size], y, self.omega, self.tokens, pieces)
+            slopes = MixtureSlopes(self.box, y[start : start + size], y, self.omega, self.tokens, pieces)
             with np.errstate(all="ignore"):  # what overflows has no bound
                 lengths = slopes.of(self.expression)
             worst = max(worst, float(np.max(np.where(np.isnan(lengths), np.inf, lengths))))

@@ -57,7 +57,7 @@ def widened(x: Interval, box: Box, omega: FloatArray) -> Interval:
     return Interval(np.maximum(down(x.lo - omega), low), np.minimum(up(x.hi + omega), high))
 
 
-class MeasureSlopes:
+class MixtureSlopes:
     """One evaluation: x over cells (P, d), every y over the cells (Q, d), ω (d,), ranges inside bodies in `pieces`.
 
     The variables of a reduction are x' and one for all tokens, whose gradient is a radius, symmetric about 0, with

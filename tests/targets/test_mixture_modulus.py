@@ -14,8 +14,8 @@ from sumformer.algebra.interval import Interval
 from sumformer.algebra.slope import Slope
 from sumformer.errors import InputError, RefusedError
 from sumformer.targets import target
-from sumformer.targets.measure_modulus import measure_modulus
-from sumformer.targets.measure_slopes import in_pieces, splits_of
+from sumformer.targets.mixture_modulus import mixture_modulus
+from sumformer.targets.mixture_slopes import in_pieces, splits_of
 
 ATTENTION = "sum(exp({0})*y)/sum(exp({0}))"
 # source, d, n, box, how many times what is seen the bound may be: where several reductions meet, it adds their moves up
@@ -45,7 +45,7 @@ CASES = [
 @pytest.mark.parametrize("radius", [0.001, 0.1])
 def test_no_move_exceeds_the_modulus(source, d, n, box, times, radius):
     f, radii = target(source, n=n, d=d, box=box), radius * np.linspace(1, 1.3, d)
-    seen, found = attained(f, radii), measure_modulus(f, radii)
+    seen, found = attained(f, radii), mixture_modulus(f, radii)
     assert seen <= found + 1e-12
     if radius < 0.01:
         assert found <= times * seen + 1e-12
@@ -58,42 +58,42 @@ def test_no_move_exceeds_the_modulus_of_random_formulas(seed):
     f = target(random_source(rng), n=rng.choice(["any", "..3", "3"]), d=1, box=rng.choice(["0:1", "-1:1", "0.25:1.5"]))
     radii = np.array([rng.choice([1e-3, 0.02, 0.2])])
     try:
-        bound = measure_modulus(f, radii, 2**12)
+        bound = mixture_modulus(f, radii, 2**12)
     except RefusedError:
         return
     assert attained(f, radii, seed, batch=12, rounds=1) <= bound * (1 + 1e-9) + 1e-12
 
 
 def test_one_reduction_cancels_and_two_do_not():
-    assert measure_modulus(target("mean(y) - mean(1*y + 0*x)"), [0.01]) >= 0.0199
-    assert measure_modulus(target("mean(y) - max(y)"), [0.01]) >= 0.0199
+    assert mixture_modulus(target("mean(y) - mean(1*y + 0*x)"), [0.01]) >= 0.0199
+    assert mixture_modulus(target("mean(y) - max(y)"), [0.01]) >= 0.0199
 
 
 def test_the_own_token_may_leave_its_cell():
     """Where the factor outside is not 0 the body does not move, but within r of there it does."""
     f = target("max(0, 1 - 10*abs(x))*mean(max(0, x - 0.1)*(1 + y))", box="-1:1")
     seen = attained(f, np.array([0.3]), batch=400)
-    assert 0.2 <= seen <= measure_modulus(f, [0.3])
+    assert 0.2 <= seen <= mixture_modulus(f, [0.3])
 
 
 @pytest.mark.parametrize("source", ["sqrt(mean(y))", "log(mean(y))", "mean(1/(x - y))", "mean(sqrt(abs(x - y)))"])
 def test_slopes_without_bound_are_refused_with_the_reason(source):
     with pytest.raises(RefusedError, match="no modulus of continuity") as refusal:
-        measure_modulus(target(source), [0.01])
+        mixture_modulus(target(source), [0.01])
     assert refusal.value.reasons
 
 
 @pytest.mark.parametrize("weights", [[-0.1], [0.1, 0.1], [np.inf], [np.nan]])
 def test_wrong_weights_are_refused(weights):
     with pytest.raises(InputError, match="finite weights"):
-        measure_modulus(target("mean(y)"), weights)
+        mixture_modulus(target("mean(y)"), weights)
 
 
 def test_a_coordinate_of_f_is_measured_with_what_it_reads():
     """The larger of both, not their sum; and a coordinate that is not read does not matter."""
-    assert measure_modulus(target("cat(max(y[0]), 3*max(y[1]))", d=3), [0.01, 0.01, 7.0]) == pytest.approx(0.03)
-    assert measure_modulus(target("x[2]*mean(abs(x[0] - y[1]))", d=3), [0.01, 0.02, 7.0]) == pytest.approx(0.03)
-    assert measure_modulus(target("x", d=3), [0.01] * 3) == 0
+    assert mixture_modulus(target("cat(max(y[0]), 3*max(y[1]))", d=3), [0.01, 0.01, 7.0]) == pytest.approx(0.03)
+    assert mixture_modulus(target("x[2]*mean(abs(x[0] - y[1]))", d=3), [0.01, 0.02, 7.0]) == pytest.approx(0.03)
+    assert mixture_modulus(target("x", d=3), [0.01] * 3) == 0
 
 
 def test_pieces_cover_the_range():
@@ -121,4 +121,4 @@ def test_finer_grids_are_finer(d):
 
 def test_many_coordinates_are_not_covered_by_halves_of_each():
     """2^(2·28) pairs of cells could not be held."""
-    assert 0.01 <= measure_modulus(target("max(y) - min(y)", d=28), [0.005] * 28) <= 0.011
+    assert 0.01 <= mixture_modulus(target("max(y) - min(y)", d=28), [0.005] * 28) <= 0.011
