@@ -10,10 +10,10 @@ from torch import Tensor, nn
 
 from sumformer.errors import InputError
 from sumformer.nn.arithmetics import dtypes_of
-from sumformer.nn.pretrained import PretrainedModule
+from sumformer.nn.sequence_reader import SequenceReader
 
 
-class CellGrid(PretrainedModule, ABC):
+class CellGrid(SequenceReader, ABC):
     """`cells` = [K_0, …, K_{d−1}], and for each coordinate c the parameters, as saved:
 
     `edges.c`    float64 (K_c − 1,), ascending: x lies in cell p_c(x) = #{e ∈ edges.c : e ≤ x_c} ∈ {0, …, K_c − 1}

@@ -26,7 +26,6 @@ from sumformer.nn.cell_reductions import CellReductions, Own, Sources
 from sumformer.nn.inputs import check_tokens, keep_from_attention_mask, zero_padding
 from sumformer.nn.network_operations import NetworkOperations
 from sumformer.nn.program import Program
-from sumformer.nn.segments import Segments, read_sequences
 from sumformer.nn.summarising import SummarisingModule
 from sumformer.nn.summary import Summary
 from sumformer.targets import parse
@@ -91,17 +90,6 @@ class CellSumformer(CellGrid, SummarisingModule):
             for seen, size in self.tables.items()  # index_add races in onnxruntime
         ]
         return Summary(torch.cat(tables, dim=1) if tables else w[:, :0], w.sum(1))
-
-    def forward(
-        self,
-        x: Tensor,
-        attention_mask: Tensor | None = None,
-        *,
-        cu_seqlens: Tensor | Segments | None = None,
-        max_seqlen: int | None = None,
-    ) -> Tensor:
-        given = (x, attention_mask, cu_seqlens, max_seqlen)
-        return read_sequences(type(self).__name__, self.d, given, self._read)
 
     def _read(self, x: Tensor, keep: Tensor | None) -> Tensor:
         """Every sequence has a Σ of its own: of a large batch some at a time."""

@@ -13,15 +13,14 @@ from torch import Tensor, nn
 
 from sumformer.errors import InputError, NotSupportedError
 from sumformer.nn.positions import LearnedPositions
-from sumformer.nn.pretrained import PretrainedModule
 from sumformer.nn.residual_block import ResidualBlock
-from sumformer.nn.segments import Segments, read_sequences
+from sumformer.nn.sequence_reader import SequenceReader
 from sumformer.nn.token_head import TokenHead
 from sumformer.nn.token_stack import TokenStack
 from sumformer.nn.vector_embedding import VectorEmbedding
 
 
-class DeepTransformer(PretrainedModule):
+class DeepTransformer(SequenceReader):
     """(batch, n, d) → (batch, n, width of the head)."""
 
     arithmetic = "float64"
@@ -36,7 +35,7 @@ class DeepTransformer(PretrainedModule):
         positions: LearnedPositions | None = None,
     ) -> None:
         super().__init__()
-        self.n, self.embedding, self.positions, self.head = n, embedding, positions, head
+        self.d, self.n, self.embedding, self.positions, self.head = embedding.d_in, n, embedding, positions, head
         self.layers = nn.ModuleList(layers)
 
     @property
@@ -60,17 +59,6 @@ class DeepTransformer(PretrainedModule):
     def feed_forward_layers(self) -> int:
         return sum(len(layer) for layer in self.layers if isinstance(layer, TokenStack))
 
-    def forward(
-        self,
-        x: Tensor,
-        attention_mask: Tensor | None = None,
-        *,
-        cu_seqlens: Tensor | Segments | None = None,
-        max_seqlen: int | None = None,
-    ) -> Tensor:
-        given = (x, attention_mask, cu_seqlens, max_seqlen)
-        return read_sequences("DeepTransformer", self.embedding.d_in, given, self._read)
-
     def _read(self, x: Tensor, keep: Tensor | None) -> Tensor:
         if keep is not None and (torch.compiler.is_compiling() or not bool(keep.all())):
             raise NotSupportedError(f"DeepTransformer: it is a function of exactly {self.n} tokens, without padding")
@@ -92,4 +80,4 @@ class DeepTransformer(PretrainedModule):
 
     def extra_repr(self) -> str:
         counts = f"{self.attention_layers} attention and {self.feed_forward_layers} token-wise layers"
-        return f"ℝ^{{{self.n}×{self.embedding.d_in}}} → ℝ^{{{self.n}×{self.head.d_out}}}, {counts}"
+        return f"ℝ^{{{self.n}×{self.d}}} → ℝ^{{{self.n}×{self.head.d_out}}}, {counts}"

@@ -16,7 +16,6 @@ from torch import Tensor
 from sumformer.errors import NotSupportedError, ShapeError
 from sumformer.nn.cell_grid import CellGrid
 from sumformer.nn.codes import Code, make_code
-from sumformer.nn.segments import Segments, read_sequences
 
 ROWS = 2**21  # numbers of Σ − φ(x_i), over the tokens worked on at a time
 
@@ -46,17 +45,6 @@ class GridModule(CellGrid, ABC):
     @abstractmethod
     def value(self, own: Tensor, others: Tensor) -> Tensor:
         """g(x; y_1, …, y_m) for own (rows, 1, d) and others (rows, m, d): (rows, width)."""
-
-    def forward(
-        self,
-        x: Tensor,
-        attention_mask: Tensor | None = None,
-        *,
-        cu_seqlens: Tensor | Segments | None = None,
-        max_seqlen: int | None = None,
-    ) -> Tensor:
-        given = (x, attention_mask, cu_seqlens, max_seqlen)
-        return read_sequences(type(self).__name__, self.d, given, self._read)
 
     def _read(self, x: Tensor, keep: Tensor | None) -> Tensor:
         if keep is None:

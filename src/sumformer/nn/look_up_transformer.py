@@ -30,13 +30,12 @@ from torch import Tensor, nn
 
 from sumformer.errors import InputError, ShapeError
 from sumformer.nn.inputs import zero_padding
-from sumformer.nn.pretrained import PretrainedModule
-from sumformer.nn.segments import Segments, read_sequences
+from sumformer.nn.sequence_reader import SequenceReader
 
 ACTIVATIONS = ("step", "relu")
 
 
-class LookUpTransformer(PretrainedModule):
+class LookUpTransformer(SequenceReader):
     """(batch, n, d) → (batch, n, outputs) for exactly n tokens; see above for the stream and the file."""
 
     def __init__(
@@ -56,7 +55,7 @@ class LookUpTransformer(PretrainedModule):
         if arithmetic != "float64":
             raise InputError(f"LookUpTransformer: expected arithmetic float64, got {arithmetic!r}")
         self.n, self.layout, self.activation, self.arithmetic = n, dict(layout), activation, arithmetic
-        self.inside = self.outside = torch.float64
+        self.d, self.inside, self.outside = read_in.in_features, torch.float64, torch.float64
 
     latent_dimension = 1
     """d': Σ is one integer, as in the proof."""
@@ -64,20 +63,6 @@ class LookUpTransformer(PretrainedModule):
     @property
     def exact_n(self) -> int:
         return self.n
-
-    @property
-    def d(self) -> int:
-        return self.read_in.in_features
-
-    def forward(
-        self,
-        x: Tensor,
-        attention_mask: Tensor | None = None,
-        *,
-        cu_seqlens: Tensor | Segments | None = None,
-        max_seqlen: int | None = None,
-    ) -> Tensor:
-        return read_sequences("LookUpTransformer", self.d, (x, attention_mask, cu_seqlens, max_seqlen), self._read)
 
     def _read(self, x: Tensor, keep: Tensor | None) -> Tensor:
         self._check_count(x, keep)

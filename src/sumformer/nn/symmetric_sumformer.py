@@ -16,11 +16,11 @@ from sumformer.errors import InputError
 from sumformer.nn.arithmetics import dtypes_of
 from sumformer.nn.box_features import BoxFeatures, slab_elements
 from sumformer.nn.inputs import check_tokens, keep_from_attention_mask, zero_padding
-from sumformer.nn.segments import Segments, read_sequences
+from sumformer.nn.sequence_reader import SequenceReader
 from sumformer.nn.summary import Summary
 
 
-class SymmetricSumformer(BoxFeatures):
+class SymmetricSumformer(BoxFeatures, SequenceReader):
     """(batch, n, d) → (batch, n, width). The coefficients are made for n = `tokens`, padding not counted.
 
     config.json holds the arguments, `type` "SymmetricSumformer":
@@ -101,16 +101,6 @@ class SymmetricSumformer(BoxFeatures):
         pieces = [x] if slab >= x.shape[1] else list(torch.split(x, slab, dim=1))
         out = [self._psi(piece, state.total) for piece in pieces]
         return torch.cat(out, dim=1).to(self.outside)
-
-    def forward(
-        self,
-        x: Tensor,
-        attention_mask: Tensor | None = None,
-        *,
-        cu_seqlens: Tensor | Segments | None = None,
-        max_seqlen: int | None = None,
-    ) -> Tensor:
-        return read_sequences("SymmetricSumformer", self.d, (x, attention_mask, cu_seqlens, max_seqlen), self._read)
 
     def _read(self, x: Tensor, keep: Tensor | None) -> Tensor:
         x = self._padded(x, keep)
