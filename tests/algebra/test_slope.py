@@ -103,3 +103,18 @@ def test_bounds_neither_underflow_nor_forget_infinity():
     tiny = np.array([1e-200, 0.0, 0.0, np.inf])
     other = np.array([1e-200, np.inf, 5.0, 2.0])
     assert times(tiny, other).tolist() == [2.0**-1022, 0.0, 0.0, np.inf]
+
+
+def test_lengths_of_quotients_neither_underflow_nor_forget_a_denominator_that_vanishes(ops):
+    tiny = ops.variable(Interval(np.array([[0.0]]), np.array([[1e-200]])), (0,), np.array([1e-200]))
+    huge = ops.variable(Interval(np.array([[1e200]]), np.array([[1e201]])), None, 0.0)
+    assert 2.0**-1022 <= ops.div(tiny, huge).length.item() <= 1e-307
+    assert ops.div(huge, huge).length.item() == 0.0
+    assert ops.div(huge, tiny).length.item() == math.inf
+
+
+def test_the_slope_of_a_sigmoid_of_what_is_not_defined_is_not(ops):
+    nowhere = ops.unary("log", ops.variable(Interval(np.array([[-2.0]]), np.array([[-1.0]])), (0,), 1.0))
+    slope = ops.unary("sigmoid", nowhere)
+    assert not bool(slope.gradient.defined.all())
+    assert not math.isfinite(slope.length.item())

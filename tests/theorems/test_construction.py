@@ -271,3 +271,11 @@ def test_queries_and_summaries_of_another_network_are_refused(gauss):
     with pytest.raises(DtypeError, match="a Summary"):
         net.apply(x, torch.rand(3))
     assert torch.allclose(net.apply(x, net.summarise(x[:1]))[:1], net(x[:1]))
+
+
+def test_more_coordinates_than_a_certificate_speaks_of_are_refused_before_the_work():
+    assert sumformer.construct("x - mean(y)", 1e-6, d=28).certificate.d == 28
+    with pytest.raises(RefusedError, match="at most 28 coordinates; this target has 29"):
+        sumformer.construct("x - mean(y)", 1e-6, d=29)
+    with pytest.raises(RefusedError, match="the place included; this target has 29"):
+        sumformer.construct("x + i", 1e-6, d=28, n=3, positions=True)

@@ -81,7 +81,9 @@ class SlopeOperations:
         gradient = (a.gradient - _wide(value) * b.gradient) / _wide(b.value)
         with np.errstate(all="ignore"):
             least = np.maximum(b.value.lo, -b.value.hi)
-            length = np.where(least > 0, (a.length + times(value.abs_upper(), b.length)) / least, np.inf)
+            above = a.length + times(value.abs_upper(), b.length)
+            length = np.where(above == 0, 0.0, np.maximum(above / least, LEAST))
+            length = np.where(least > 0, length, np.inf)
         return self.made(value, gradient, length)
 
     def power(self, a: Slope, k: int) -> Slope:
@@ -207,7 +209,7 @@ _UNBOUNDED: Final = {
 def _logistic_slope(s: Interval) -> Interval:
     """s(1 − s), increasing up to s = ½ and decreasing after it."""
     ends = s * (1 - s)
-    low, high = s.lo, s.hi
+    low, high = (np.clip(end, 0.0, 1.0) for end in (s.lo, s.hi))  # what is not defined may be anything
     at_low, at_high = (Interval.point(e) * (1 - Interval.point(e)) for e in (low, high))
     crest = (low <= 0.5) & (high >= 0.5)
     hi = np.where(crest, 0.25, np.maximum(at_low.hi, at_high.hi))

@@ -14,6 +14,7 @@ from sumformer.nn.pretrained import read_config
 
 CERTIFICATE_FILE = "certificate.json"
 VERSION = 1
+MAX_COORDINATES = 28  # of a token: a checker's arrays have two axes for each, numpy's at most 64
 
 # What a proof may take for granted, in words; constructions name it, checkers compare it letter by letter.
 IN_THE_BOX = "tokens are finite and lie in the box"

@@ -29,7 +29,7 @@ from sumformer.theorems.architectures import theorem
 from sumformer.theorems.built import Built
 from sumformer.theorems.counts import check_counts, check_weights, counts_of
 from sumformer.theorems.kept_numbers import KeptNumbers
-from sumformer.theorems.request import asked_epsilon, asked_options, asked_target, spelt
+from sumformer.theorems.request import asked_epsilon, asked_options, asked_target, refuse_coordinates, spelt
 from sumformer.theorems.routes import by_route
 from sumformer.theorems.saved_folder import REPORT_FILE, check_folder
 from sumformer.theorems.saved_target import saved_target
@@ -222,6 +222,7 @@ def construct(
     arithmetic = ARITHMETICS[name]
     if f.positioned and f.tokens.maximum > EXACT_PLACES and name != "float64":
         raise RefusedError(f"places beyond {EXACT_PLACES} are no float32 numbers", ["dtype float64 knows them"])
+    refuse_coordinates(f)
     passed_over: tuple[str, ...] = ()
     options = asked_options(options, p=p, pattern=pattern, fused=fused)
     if architecture == "sumformer":

@@ -8,7 +8,8 @@ from math import inf
 from numbers import Real
 from typing import Any
 
-from sumformer.errors import InputError
+from sumformer.certificates.certificate import MAX_COORDINATES
+from sumformer.errors import InputError, RefusedError
 from sumformer.nn.patterns.named import named
 from sumformer.targets.gallery import refuse_name
 from sumformer.targets.opaque import OpaqueTarget
@@ -33,6 +34,16 @@ def asked_target(target: Any, domain: Mapping[str, Any]) -> Target | OpaqueTarge
     refuse_name(target, domain.get("d", 1))
     f: Target | OpaqueTarget = make_target(target, **domain)
     return f
+
+
+def refuse_coordinates(f: Target | OpaqueTarget) -> None:
+    """More than a certificate speaks of."""
+    if f.d > MAX_COORDINATES:
+        place = ", the place included" if f.positioned else ""
+        raise RefusedError(
+            f"certificates are of tokens with at most {MAX_COORDINATES} coordinates{place}; this target has {f.d}",
+            ["what is not read can be left out", "sumformer fit learns a function of more, without a proof"],
+        )
 
 
 def asked_epsilon(value: Any) -> float:

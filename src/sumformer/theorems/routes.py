@@ -15,7 +15,7 @@ from sumformer.theorems.alberti_2023.arithmetic import Arithmetic
 from sumformer.theorems.alberti_2023.guesses import NEAREST, ReachedError, unnamed, useful
 from sumformer.theorems.built import Built, Estimate, in_one_line
 from sumformer.theorems.nearest import nearest
-from sumformer.theorems.request import asked_epsilon
+from sumformer.theorems.request import asked_epsilon, refuse_coordinates
 
 _HOME = "sumformer.theorems.alberti_2023."
 # name → the module of the route and its function; imported when tried
@@ -111,6 +111,7 @@ def _called(route: str, f: Target | OpaqueTarget) -> str:
 
 def estimate(f: Target, epsilon: float, arithmetic: Arithmetic, route: str) -> Estimate:
     """What `route` would cost and certify, without building: `<route>_estimate` of its module."""
+    refuse_coordinates(f)
     epsilon, (module, _) = asked_epsilon(epsilon), _ROUTES[route]
     predict: Callable[..., Estimate] = getattr(import_module(_HOME + module), f"{route}_estimate")
     return predict(f, epsilon, arithmetic)

@@ -213,6 +213,7 @@ def test_tiny_and_huge_values(tmp_path):
         ("sum(((0.5+x**2)*exp(y*y))**2*y)/sum(((0.5+x**2)*exp(y*y))**2)", 0.1, "-1:1"),  # powers of products
         ("mean(exp(4*norm2(y))*sigmoid(y)*x/(0.5+x**2))/mean(sigmoid(y)*exp(4*norm2(y)))", 14.5, "-1:1"),
         ("sum(y*y)/sum(1+y*y)", 0.01, "0:1"),
+        ("sigmoid(sum(x*exp(y))/sum((0.3+sigmoid(y))**-1)) + sin(min(y))", 0.942, "0.25:1.5"),  # nothing in common
     ],
 )
 def test_what_the_constructor_knows_of_weights_the_checker_does(source, epsilon, box, tmp_path):
@@ -231,3 +232,14 @@ def test_why_says_what_is_counted():
     for source, words in said.items():
         d = 1 if "[" not in source else 2
         assert words in build(source, 0.05, d=d, n="..50" if "sum" in source else "any").certificate.constants["why"]
+
+
+@pytest.mark.parametrize(
+    ("source", "d", "epsilon", "box"),
+    [("sin(5*max(y))*min(y)", 8, 0.2, "0:1"), ("tanh(8*max(y)*min(y))", 6, 0.2, "-1:1")],
+)
+def test_coordinates_of_f_are_cut_into_pieces_apart(source, d, epsilon, box, tmp_path):
+    """Two reductions in each coordinate, 2d in all: a second program cuts those of one coordinate finely too."""
+    build(source, epsilon, d=d, box=box).save(tmp_path)
+    found = check(tmp_path)
+    assert found.verified, found.failures

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from numpy.typing import NDArray
 
-from sumformer.certificates.certificate import CERTIFICATE_FILE, NOT_CLAIMED, Certificate
+from sumformer.certificates.certificate import CERTIFICATE_FILE, MAX_COORDINATES, NOT_CLAIMED, Certificate
 from sumformer.certificates.checker.json_values import (
     distinct,
     fraction,
@@ -34,7 +34,6 @@ CONFIG_FILE = "config.json"
 WEIGHTS_FILE = "model.safetensors"
 MAX_JSON = 64 * 2**20
 MAX_WEIGHTS = 512 * 2**20
-MAX_D = 28  # two axes per coordinate, numpy has 64
 Described = TypeVar("Described")
 _STUMBLES = (ArithmeticError, AttributeError, LookupError, OSError, RecursionError, TypeError, ValueError)
 _KEYS = {
@@ -52,7 +51,7 @@ _KEYS = {
 }
 
 
-def read_certificate(folder: Path, most: int = MAX_D) -> Certificate:
+def read_certificate(folder: Path, most: int = MAX_COORDINATES) -> Certificate:
     """certificate.json, every field of its type; `most` bounds d."""
     path = folder / CERTIFICATE_FILE
     check_size(path, MAX_JSON)

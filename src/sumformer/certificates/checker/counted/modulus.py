@@ -17,6 +17,7 @@ from itertools import product
 
 import numpy as np
 
+from sumformer.certificates.checker.counted.dependence import slots
 from sumformer.certificates.checker.counted.mixture import either, mixed, piece, sharpened
 from sumformer.certificates.checker.grid.slope import Slope, SlopeOperations, scaled, times
 from sumformer.certificates.checker.grid.weighted_mean import weighted_mean
@@ -124,17 +125,24 @@ class Modulus:
         return leaf
 
     def _pieces(self, node: Node, leaf: Leaf[Slope], most: int) -> Iterator[Leaf[Slope]]:
-        """`leaf` with the values of reductions in `node` from every piece of their ranges, at most so many together."""
+        """`leaf` with the values of reductions in `node` from every piece of their ranges, at most so many together.
+
+        Those that no coordinate of `node` depends on at once are cut at once.
+        """
         parts = postorder(node, into_reductions=False, leaves=self.means)
         found = {part: leaf(part) for part in parts if part in self.means or isinstance(part, Reduce)}
         values = {part: value for part, value in found.items() if value is not None}
-        each = int(most ** (1 / max(1, sum(map(len, values.values())))) + 1e-9)
-        if each < 2:
+        slot = slots(node, {part: len(value) for part, value in values.items()})
+        count = 1 + max(slot.values(), default=0)
+        each = int(most ** (1 / count) + 1e-9)
+        if each < 2 or not slot:
             yield leaf
             return
-        for places in product(range(each), repeat=sum(map(len, values.values()))):
-            chosen = iter(places)
-            held = {part: [piece(v, next(chosen), each) for v in value] for part, value in values.items()}
+        for places in product(range(each), repeat=count):
+            held = {
+                part: [piece(v, places[slot[part, k]], each) if (part, k) in slot else v for k, v in enumerate(value)]
+                for part, value in values.items()
+            }
             yield lambda part, held=held: held[part] if part in held else leaf(part)  # type: ignore[misc]
 
     def _reduced(self, part: Reduce, ops: SlopeOperations, bodies: list[Slope], n: Interval) -> list[Slope]:

@@ -7,7 +7,8 @@ from math import prod
 from pathlib import Path
 from typing import Any
 
-from sumformer.certificates.checker.files import MAX_D, read_described
+from sumformer.certificates.certificate import MAX_COORDINATES
+from sumformer.certificates.checker.files import read_described
 from sumformer.certificates.checker.grid.tables import MAX_CELLS
 from sumformer.certificates.checker.json_values import has_keys, integer, items
 from sumformer.targets.coordinatewise import coordinatewise, families
@@ -44,8 +45,8 @@ def _network(data: Any) -> Network:
     cells = tuple(integer(k) for k in items(data["cells"]))
     if data["type"] != TYPE:
         raise ValueError(f"expected a network of type {TYPE}, got {data['type']!r}")
-    if not 1 <= d <= MAX_D or len(cells) != d:
-        raise ValueError(f"expected 1 ≤ d ≤ {MAX_D}, and d numbers of cells")
+    if not 1 <= d <= MAX_COORDINATES or len(cells) != d:
+        raise ValueError(f"expected 1 ≤ d ≤ {MAX_COORDINATES}, and d numbers of cells")
     if any(k < 1 for k in cells):
         raise ValueError("expected at least one cell along each coordinate")
     if data["arithmetic"] not in ("float64", "float32", "mixed"):

@@ -80,23 +80,23 @@ class WeightedMean:
 
 
 def weighted_mean(node: Node) -> WeightedMean | None:
-    """The pattern; factors of the denominator's body that are none of the numerator's divide a."""
+    """The pattern, where both bodies have a factor with y in common; others of the denominator's divide a."""
     match node:
         case Binary("/", Reduce(kind) as top, Reduce(other) as bottom) if kind == other and kind in KINDS:
             above, below = factors(top.body), factors(bottom.body)
-            if above is None or below is None or not below[1]:
+            if above is None or below is None or not any("y" in u.free for u in above[1].keys() & below[1].keys()):
                 return None
-            rest = Counter(above[1])
-            rest.subtract(below[1])
-            left = {u: e for u, e in rest.items() if e}
-            if any(abs(e) > MAX_POWER for e in (*below[1].values(), *left.values())):
+            weight, rest = Counter(below[1]), Counter(above[1])
+            rest.subtract(weight)
+            if not any(weight.values()) or any(abs(e) > MAX_POWER for e in (*weight.values(), *rest.values())):
                 return None
-            return WeightedMean(top, bottom, node.width, above[0] / below[0], below[1], left)
+            shared, left = ({u: e for u, e in powers.items() if e} for powers in (weight, rest))
+            return WeightedMean(top, bottom, node.width, above[0] / below[0], shared, left)
     return None
 
 
 def factors(node: Node) -> tuple[Fraction, dict[Node, int]] | None:
-    """c · Π u^e as written, c ≠ 0 and e ≠ 0; None where that cannot be, or is longer than it may be."""
+    """c · Π u^e as written, c ≠ 0, e = 0 where a factor cancels; None where it cannot be or is longer than may be."""
     constant, powers = Fraction(1), Counter[Node]()
     stack = [(node, 1)]
     while stack:
@@ -119,7 +119,7 @@ def factors(node: Node) -> tuple[Fraction, dict[Node, int]] | None:
                 stack.append((arg, k * e))
             case _:
                 powers[part] += e
-    return constant, {u: e for u, e in powers.items() if e}
+    return constant, dict(powers)
 
 
 def _product(ops: SlopeOperations, values: list[Slope]) -> Slope:
