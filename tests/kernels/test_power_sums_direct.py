@@ -10,6 +10,7 @@ from ptx_machine import launch
 
 from sumformer.errors import InputError
 from sumformer.kernels import power_sums as module
+from sumformer.kernels.power_sums_cover import exponents
 from sumformer.kernels.power_sums_direct import BLOCK, CHAIN, DEEP, WARPS, parts
 from sumformer.nn.power_sums import power_sums
 
@@ -46,7 +47,7 @@ def test_every_chain_is_added(d: int, degree: int) -> None:
     assert (len(parts(module.plan_of(d, degree, False))) > 1) == (degree == 6)
     x = torch.ones(1, 9 * BLOCK + 5, d)
     x[0, : 2 * BLOCK] = x[0, 6 * BLOCK : 7 * BLOCK] = 2.0 ** (22 // degree)
-    betas = torch.tensor(module.exponents(d, degree)[1:], dtype=torch.float64)
+    betas = torch.tensor(exponents(d, degree)[1:], dtype=torch.float64)
     large, count = 3 * BLOCK, x.shape[1]
     wanted = large * 2.0 ** (22 // degree * betas.sum(1)) + (count - large)
     assert torch.equal(power_sums(x, degree)[0], wanted)
@@ -60,7 +61,7 @@ def test_every_token_is_seen_once(n: int, d: int, programs: int, monkeypatch: py
     monkeypatch.setattr(module, "_programs", lambda *_: min(programs, -(-n // (WARPS * 32))))
     x = torch.randint(-1, 2, (2, n, d), generator=torch.Generator().manual_seed(n)).float()
     keep = torch.rand(2, n, generator=torch.Generator().manual_seed(1)) > 0.3
-    betas = module.exponents(d, 2)[1:]
+    betas = exponents(d, 2)[1:]
     for mask in (None, keep):
         y = x.double() if mask is None else x.double() * mask.unsqueeze(-1)
         wanted = [(y ** torch.tensor(beta)).prod(-1).sum(1) for beta in betas]
@@ -84,7 +85,7 @@ def test_products_are_not_rounded_before_they_are_added() -> None:
     plan = module.plan_of(2, 4, False)
     a, b = next(pair for pair in plan.pairs if tuple(map(sum, zip(*pair, strict=True))) == (1, 1))
     assert sum(a) == sum(b) == 1  # one product of two values, in one multiply-add
-    place = module.exponents(2, 4)[1:].index((1, 1))
+    place = exponents(2, 4)[1:].index((1, 1))
     assert power_sums(x, 4)[0, place] == 32 * 2.0**-26
 
 

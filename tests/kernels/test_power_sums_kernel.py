@@ -14,6 +14,7 @@ from ptx_machine import launch
 from torch import Tensor
 
 from sumformer.kernels import power_sums as module
+from sumformer.kernels import power_sums_chunks
 from sumformer.kernels.power_sums_blocks import by_blocks
 from sumformer.kernels.power_sums_cover import Cover, Exponents, cover, direct_cover, exponents
 from sumformer.kernels.power_sums_direct import BLOCK, CHAIN, DEEP
@@ -277,7 +278,7 @@ def test_the_kernels_that_put_sums_together(rows: int) -> None:
 def test_chunks_and_groups_do_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
     x, keep = tokens(70, 9, 2).double(), shown(70, 9)
     wanted = power_sums(x, 5, "chebyshev", keep=keep)
-    monkeypatch.setattr(module, "_CHUNK", 128)
+    monkeypatch.setattr(power_sums_chunks, "HELD", 1000)
     assert (power_sums(x, 5, "chebyshev", keep=keep) - wanted).abs().max() <= 1e-13
 
 

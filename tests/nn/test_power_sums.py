@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 
 import pytest
 import torch
@@ -33,10 +34,21 @@ def test_they_are_sums_of_features(d, degree, basis):
 
 @pytest.mark.parametrize("d", [1, 2, 3, 4])
 def test_float64_and_several_spans(d, monkeypatch):
-    monkeypatch.setattr("sumformer.kernels.power_sums._CHUNK", 64)
+    monkeypatch.setattr("sumformer.kernels.power_sums_chunks.HELD", 500)
     x = torch.rand(1, 300, d, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     wanted = PolynomialFeatures(d, 4).double()(x).sum(1)
     assert ((power_sums(x, 4) - wanted).abs() <= 1e-13 * wanted).all()
+
+
+@pytest.mark.parametrize("t", [-0.99999, -0.3, 0.123456789, 0.7, 1 - 2.0**-40])
+def test_chebyshev_polynomials_of_float64_tokens_are_as_close_as_stated(t):
+    """3 m² u of the token as it is mapped, and m² u for the one rounding of that."""
+    x = torch.tensor([[[t]]], dtype=torch.float64)
+    got = power_sums(x, 64, "chebyshev", -1.0, 1.0)[0]
+    exact = [Fraction(1), Fraction(t)]
+    for m in range(1, 65):
+        assert abs(Fraction(got[m - 1].item()) - exact[m]) <= Fraction(4 * m**2, 2**53)
+        exact.append(2 * Fraction(t) * exact[m] - exact[m - 1])
 
 
 def test_outside_the_interval_features_go_on():

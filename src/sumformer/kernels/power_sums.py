@@ -5,9 +5,9 @@ float64 is that of float32 elsewhere (`power_sums_products`). Both take values p
 j − 1 roundings; what a T_j adds to the sums is off by at most 2 j² u for |t| ≤ 1 (`power_sums_cover`), the one rounding
 of t apart. A sum is off by 15 u Σ|A B| in registers, less than 0.9e-6 of it, and in both by n 2⁻⁵³ Σ|A B|. A and B are
 factors of a feature, or of those that it is put together from. All that as long as no value, and in registers no
-product or sum, overflows float32, or, of powers, is so small as to be subnormal there. The twin adds the same features
-in float64 by matrix products, chunk by chunk. No gradient is defined. Before a graph is captured, a call must have been
-made with the same d, degree, basis and bounds, masked or not alike.
+product or sum, overflows float32, or, of powers, is so small as to be subnormal there. Elsewhere, and as their twin,
+`power_sums_chunks` makes all in float64. No gradient is defined. Before a graph is captured, a call must have been made
+with the same d, degree, basis and bounds, masked or not alike.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ from torch import Tensor
 from sumformer.kernels.availability import runs_on
 from sumformer.kernels.calling import on_device
 from sumformer.kernels.power_sums_blocks import by_blocks
-from sumformer.kernels.power_sums_cover import Cover, Exponents, cover, direct_cover, exponents
+from sumformer.kernels.power_sums_chunks import by_chunks
+from sumformer.kernels.power_sums_cover import Cover, cover, direct_cover
 from sumformer.kernels.power_sums_direct import WARPS, direct, direct_bytes, direct_places, direct_width, parts
 from sumformer.kernels.power_sums_products import products, products_bytes
 from sumformer.kernels.power_sums_values import CONSTRAINTS, LANES
@@ -34,7 +35,6 @@ WIDEST, HIGHEST = 2048, 64
 """Most features, and the highest degree, that are made by the kernels; beyond, `feature_sums`."""
 FEW = 210
 """Most features that get a register each."""
-_CHUNK = 2**13  # tokens of the twin at a time; a GPU wants more
 _emulated = False  # tests on a CPU set this, and put something in place of `_launch`
 
 
@@ -45,7 +45,7 @@ def summed(x: Tensor, keep: Tensor | None, degree: int, chebyshev: bool, centre:
     """
     batch, n, d = x.shape
     if not batch or not n or not (_emulated or runs_on(x)):
-        return _twin(x, keep, degree, chebyshev, centre, inverse)
+        return by_chunks(x, keep, degree, chebyshev, centre, inverse)
     fits = degree <= HIGHEST and comb(degree + d, d) - 1 <= WIDEST and n < 2**31 - 2**20
     if x.dtype != torch.float32 or not fits:
         return by_blocks(x, keep, degree, chebyshev, centre, inverse)
@@ -176,78 +176,3 @@ def _recipes(plan: Cover, chebyshev: bool, device: torch.device) -> tuple[Tensor
         places[i, : len(recipe)] = torch.tensor(list(recipe))
         factors[i, : len(recipe)] = torch.tensor(list(recipe.values()), dtype=torch.float64)
     return places.to(device), factors.to(device)
-
-
-def _twin(x: Tensor, keep: Tensor | None, degree: int, chebyshev: bool, centre: float, inverse: float) -> Tensor:
-    """M[i, j] = Σ_k a_i(x_k) b_j(x_k): a of the first half of the coordinates, b of the others, where |i| + |j| ≤ m."""
-    batch, n, d = x.shape
-    split = (d + 1) // 2
-    rows, columns = exponents(split, degree), exponents(d - split, degree)
-    sums = x.new_zeros(batch, len(rows), len(columns), dtype=torch.float64)
-    picks = [_picks(split, degree, x.device), _picks(d - split, degree, x.device)]
-    chunk = (16 if x.is_cuda else 1) * _CHUNK
-    for first in range(0, batch, _SEQUENCES):
-        group = slice(first, first + _SEQUENCES)
-        span = chunk // min(batch, _SEQUENCES)
-        for start in range(0, n, span):
-            y = x[group, start : start + span].movedim(-1, 0)
-            weight = None if keep is None else keep[group, start : start + span]
-            tables = _tables(y, weight, degree, chebyshev, centre, inverse)
-            a, b = (
-                _side(tables[part], pick) for part, pick in zip((slice(split), slice(split, d)), picks, strict=True)
-            )
-            if weight is not None:
-                a = a * weight.unsqueeze(-2)
-            _add_products(sums[group], a, b, rows, columns, degree)
-    at = _pairs(d, split, degree, x.device)
-    return sums.flatten(1).index_select(1, at)
-
-
-def _tables(y: Tensor, weight: Tensor | None, degree: int, chebyshev: bool, centre: float, inverse: float) -> Tensor:
-    """(d, batch, n) → (d, batch, degree + 1, n): p_0, …, p_degree by recurrence; hidden tokens are taken as 0."""
-    t = ((y.double() - centre) * inverse).to(y.dtype) if chebyshev else y
-    t = t if weight is None else torch.where(weight, t, 0)
-    out = t.new_empty(*t.shape[:-1], degree + 1, t.shape[-1])
-    out[..., 0, :] = 1
-    out[..., 1, :] = t
-    for k in range(2, degree + 1):
-        out[..., k, :] = (t + t) * out[..., k - 1, :] - out[..., k - 2, :] if chebyshev else t * out[..., k - 1, :]
-    return out
-
-
-def _side(tables: Tensor, picks: Tensor) -> Tensor:
-    """(coordinates, batch, degree + 1, n) → (batch, columns, n) in float64: the products asked for."""
-    if not len(tables):
-        return tables.new_ones(tables.shape[1], 1, tables.shape[3], dtype=torch.float64)
-    out = tables[0] if len(tables) == 1 else tables[0].index_select(1, picks[0])
-    for table, pick in zip(tables[1:], picks[1:], strict=True):
-        out = out * table.index_select(1, pick)
-    return out.double()
-
-
-def _add_products(
-    sums: Tensor, a: Tensor, b: Tensor, rows: tuple[Exponents, ...], columns: tuple[Exponents, ...], degree: int
-) -> None:
-    """sums += a bᵀ in bands of rows, each with the columns whose degree is not too high for its first row."""
-    for first in range(0, len(rows), _BAND):
-        most = degree - sum(rows[first])
-        width = sum(sum(beta) <= most for beta in columns)
-        band = slice(first, first + _BAND)
-        sums[:, band, :width] += a[:, band] @ b[:, :width].mT
-
-
-_BAND, _SEQUENCES = 32, 64
-
-
-@cache
-def _picks(d: int, degree: int, device: torch.device) -> Tensor:
-    return torch.tensor(exponents(d, degree), dtype=torch.long, device=device).T.contiguous()
-
-
-@cache
-def _pairs(d: int, split: int, degree: int, device: torch.device) -> Tensor:
-    """The place in M of each β."""
-    first = {beta: i for i, beta in enumerate(exponents(split, degree))}
-    second = {beta: i for i, beta in enumerate(exponents(d - split, degree))}
-    found = [first[beta[:split]] * len(second) + second[beta[split:]] for beta in exponents(d, degree)[1:]]
-    return torch.tensor(found, dtype=torch.long, device=device)

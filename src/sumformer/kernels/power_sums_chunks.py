@@ -1,0 +1,138 @@
+"""The same power sums in plain torch: M[i, j] = Σ_k a_i(x_k) b_j(x_k) by matrix products in float64, chunk by chunk.
+
+In d ≥ 2 coordinates a are the products over the first half of them and b those over the others, and the sums stand in M
+where |i| + |j| ≤ m. One coordinate is split by a radix q, with a_i = p_i and b_j = p_{qj}, so that a token costs 2√m
+values: t^{qj+i} = t^{qj} t^i, and T_{qj+i} = 2 T_{qj} T_i − T_{qj−i}, once tokens are summed. Values are in float64.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+from math import gcd, isqrt
+
+import torch
+from torch import Tensor
+
+from sumformer.kernels.power_sums_cover import exponents
+
+HELD = 2**20
+"""Values at a time; a GPU wants more."""
+_BAND = 32  # rows of M that are made together
+_PIECES = 16  # of a chunk, which processors multiply side by side
+_SEQUENCES = 64
+
+
+def by_chunks(x: Tensor, keep: Tensor | None, degree: int, chebyshev: bool, centre: float, inverse: float) -> Tensor:
+    """x (batch, n, d), keep (batch, n) bool → (batch, d') in float64, ordered as `exponents`."""
+    centre, inverse = (centre, inverse) if chebyshev else (0.0, 1.0)
+    if x.shape[2] == 1:
+        return _one_coordinate(x, keep, degree, chebyshev, centre, inverse)
+    d = x.shape[2]
+    split = (d + 1) // 2
+    rows, columns = ([sum(beta) for beta in exponents(side, degree)] for side in (split, d - split))
+    sums = x.new_zeros(x.shape[0], len(rows), len(columns), dtype=torch.float64)
+    for group, t, shown in _chunks(x, keep, centre, inverse, len(rows) + len(columns)):
+        values = _values(t, shown, degree, chebyshev)
+        _add(sums[group], _products(values[:, :split]), _products(values[:, split:]), rows, columns, degree)
+    return sums.flatten(1).index_select(1, _places(d, split, degree, x.device))
+
+
+def _one_coordinate(
+    x: Tensor, keep: Tensor | None, degree: int, chebyshev: bool, centre: float, inverse: float
+) -> Tensor:
+    # What is taken off adds its errors, which are nothing beside those of float32 tokens, but much in float64.
+    radix = degree + 1 if chebyshev and x.dtype == torch.float64 else isqrt(degree) + 1
+    rows, columns = list(range(radix)), list(range(0, degree + 1, radix))
+    sums = x.new_zeros(x.shape[0], len(rows), len(columns), dtype=torch.float64)
+    for group, t, shown in _chunks(x, keep, centre, inverse, len(rows) + len(columns)):
+        a = _values(t, shown, radix, chebyshev)[:, 0]
+        b = _values(a[:, radix:], None, len(columns) - 1, chebyshev)[:, 0]
+        _add(sums[group], a[:, :radix], b, rows, columns, degree)
+    return _unfolded(sums, chebyshev)[:, 1 : degree + 1]
+
+
+def _chunks(
+    x: Tensor, keep: Tensor | None, centre: float, inverse: float, values: int
+) -> Iterator[tuple[slice, Tensor, Tensor | None]]:
+    """Sequences, t of their pieces (sequences · pieces, d, tokens) in float64, 0 where hidden, and which are shown."""
+    batch, n, _ = x.shape
+    tokens = (16 if x.is_cuda else 1) * HELD // values
+    span = max(1, tokens // max(1, min(batch, _SEQUENCES)) // _PIECES * _PIECES)
+    for first in range(0, batch, _SEQUENCES):
+        group = slice(first, first + _SEQUENCES)
+        for start in range(0, n, span):
+            y = x[group, start : start + span]
+            pieces = gcd(y.shape[1], _PIECES)
+            y = y.reshape(-1, y.shape[1] // pieces, y.shape[2]).mT
+            t = y.to(torch.float64, memory_format=torch.contiguous_format)
+            t = t if (centre, inverse) == (0.0, 1.0) else (t - centre) * inverse
+            if keep is None:
+                yield group, t, None
+            else:
+                shown = keep[group, start : start + span].reshape(len(t), t.shape[2])
+                yield group, torch.where(shown[:, None], t, 0), shown
+
+
+def _values(t: Tensor, shown: Tensor | None, degree: int, chebyshev: bool) -> Tensor:
+    """t (…, d, n) → p_0, …, p_degree (…, d, degree + 1, n); all are 0 in the first coordinate where not shown.
+
+    t^{k+j} = t^k t^j or T_{k+j} = 2 T_k T_j − T_{k−j}, for j = 1, …, k at once and k = 1, 2, 4, ….
+    """
+    out = t.new_empty(*t.shape[:-1], degree + 1, t.shape[-1])
+    out[..., 0, :] = 1
+    if shown is not None:
+        out[:, 0, 0] = shown
+    if degree:
+        out[..., 1, :] = t
+    k = 1
+    while k < degree:
+        count = min(k, degree - k)
+        kth, new = out[..., k : k + 1, :], out[..., k + 1 : k + count + 1, :]
+        torch.mul(out[..., 1 : count + 1, :], 2 * kth if chebyshev else kth, out=new)
+        if chebyshev:
+            new -= out[..., k - count : k, :].flip(-2)
+        k *= 2
+    return out
+
+
+def _products(values: Tensor) -> Tensor:
+    """(…, 1 or 2 coordinates, m + 1, n) → (…, columns, n): p_i p_j for i + j ≤ m, by rising degree."""
+    if values.shape[-3] == 1:
+        return values.squeeze(-3)
+    first, second = values[..., 0, :, :].flip(-2), values[..., 1, :, :]
+    m = second.shape[-2] - 1
+    out = second.new_empty(*second.shape[:-2], (m + 1) * (m + 2) // 2, second.shape[-1])
+    for s in range(m + 1):
+        start = s * (s + 1) // 2
+        torch.mul(first[..., m - s :, :], second[..., : s + 1, :], out=out[..., start : start + s + 1, :])
+    return out
+
+
+def _add(sums: Tensor, a: Tensor, b: Tensor, rows: list[int], columns: list[int], degree: int) -> None:
+    """sums += a bᵀ in bands of rows, each with the columns whose degree is not too high for its first row."""
+    for first in range(0, len(rows), _BAND):
+        width = sum(column <= degree - rows[first] for column in columns)
+        band = slice(first, first + _BAND)
+        products = a[:, band] @ b[:, :width].mT
+        sums[:, band, :width] += products.view(len(sums), -1, *products.shape[1:]).sum(1)
+
+
+def _unfolded(sums: Tensor, chebyshev: bool) -> Tensor:
+    """M[i, j] of one coordinate → the sums of p_{qj+i}, in order."""
+    if not chebyshev:
+        return sums.mT.flatten(1)
+    out = [sums[:, :, 0]]
+    for j in range(1, sums.shape[2]):
+        before = out[-1].flip(1)[:, :-1]  # of T_{qj−i} for i = 1, …, q − 1
+        out.append(torch.cat([sums[:, :1, j], 2 * sums[:, 1:, j] - before], dim=1))
+    return torch.cat(out, dim=1)
+
+
+@cache
+def _places(d: int, split: int, degree: int, device: torch.device) -> Tensor:
+    """Where M, flattened, holds each β."""
+    first = {beta: i for i, beta in enumerate(exponents(split, degree))}
+    second = {beta: i for i, beta in enumerate(exponents(d - split, degree))}
+    found = [first[beta[:split]] * len(second) + second[beta[split:]] for beta in exponents(d, degree)[1:]]
+    return torch.tensor(found, dtype=torch.long, device=device)
