@@ -2,7 +2,7 @@
 
 Every feature is one product: of a feature with one coordinate less in its support and an entry of the one-coordinate
 table 1, t, t², … (or T_0, T_1, T_2, …). The features of one support size are made together, so there are at most d
-vectorised steps, whatever their number.
+vectorised steps, whatever their number; each feature lies side by side for all tokens.
 """
 
 from __future__ import annotations
@@ -49,16 +49,15 @@ class PolynomialFeatures(DerivedBuffers, PretrainedModule):
         self._plan(self.indices)
 
     def forward(self, x: Tensor) -> Tensor:
-        table = self._table(
-            check_width("PolynomialFeatures", x, self.d)
-        )  # (…, d·degree): entry c·degree + (b − 1) is the b-th power, or T_b, of coordinate c
-        levels = [table.index_select(-1, self._derived("level_0", x))]
+        table = self._table(check_width("PolynomialFeatures", x, self.d).movedim(-1, 0).contiguous())
+        levels = [table.index_select(0, self._derived("level_0", x))]
         for level in range(1, self.levels):
-            parents = levels[-1].index_select(-1, self._derived(f"parent_{level}", x))
-            levels.append(parents * table.index_select(-1, self._derived(f"level_{level}", x)))
-        return torch.cat(levels, dim=-1).index_select(-1, self._derived("order", x))
+            parents = levels[-1].index_select(0, self._derived(f"parent_{level}", x))
+            levels.append(parents * table.index_select(0, self._derived(f"level_{level}", x)))
+        return torch.cat(levels).index_select(0, self._derived("order", x)).movedim(0, -1)
 
     def _table(self, x: Tensor) -> Tensor:
+        """x (d, …) → (d·degree, …): entry c·degree + (b − 1) is the b-th power, or T_b, of coordinate c."""
         if self.basis == "monomial":
             powers = [x]
             for _ in range(1, self.degree):
@@ -68,7 +67,7 @@ class PolynomialFeatures(DerivedBuffers, PretrainedModule):
             powers = [t, 2 * t * t - 1][: self.degree]
             for _ in range(2, self.degree):
                 powers.append(2 * t * powers[-1] - powers[-2])
-        return torch.stack(powers, dim=-1).flatten(-2)
+        return torch.stack(powers, dim=1).flatten(0, 1)
 
     def _plan(self, indices: list[tuple[int, ...]]) -> None:
         """Which table entry and which parent makes each feature, one group per support size."""
