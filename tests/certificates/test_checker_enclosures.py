@@ -263,3 +263,33 @@ def test_constants_are_off_by_what_is_said(value):
         error = Arithmetic.named(name).constant_error(value)
         assert abs(Fraction(stored) - value) <= Fraction(error) * (1 + Fraction(1, 10**9))
     assert from_fraction(value).lo <= float(value) <= from_fraction(value).hi
+
+
+@given(*[small] * 4, *[st.floats(0, 2)] * 4, *[st.floats(0, 1)] * 4)
+@example(1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0, 2.0, 0.5, 0.5, 0.0, 1.0)
+@example(1.0, 0.0, 1e-120, 1e-120, 1.0, 0.0, 1e-120, 0.0, 0.5, 0.5, 0.0, 1.0)
+def test_complex_quotients_enclose(a, b, c, d, wa, wb, wc, wd, sa, sb, sc, sd):
+    above, below = (
+        rectangle(*(Interval(np.array([v]), np.array([v + w])) for v, w in parts))
+        for parts in (((a, wa), (b, wb)), ((c, wc), (d, wd)))
+    )
+    ops = RectangleOperations(1)
+    with np.errstate(all="ignore"):
+        value = ops.div(above, below)
+    if ops.bad[0]:
+        return
+    exact = acb(between(a, a + wa, sa), between(b, b + wb, sb)) / acb(between(c, c + wc, sc), between(d, d + wd, sd))
+    for part, enclosure in ((exact.real, value.re), (exact.imag, value.im), (abs(exact), value.modulus)):
+        assert not part.is_finite() or float(part.upper()) >= enclosure.lo[0]
+        assert not part.is_finite() or float(part.lower()) <= enclosure.hi[0]
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_inverses_are_as_narrow_as_they_can_be(sign):
+    """Over 1 … 2 by 0 … 3: Re falls with both, −Im is largest where both sides are equal."""
+    side = Interval(np.array([1.0]), np.array([2.0]))
+    box = rectangle(side if sign > 0 else OPS.neg(side), Interval(np.array([0.0]), np.array([3.0])))
+    value = RectangleOperations(1).div(rectangle(from_fraction(Fraction(1)), from_fraction(Fraction(0))), box)
+    re = value.re if sign > 0 else OPS.neg(value.re)
+    assert (re.lo[0], re.hi[0]) == (pytest.approx(1 / 10), pytest.approx(1.0))
+    assert (value.im.lo[0], value.im.hi[0]) == (pytest.approx(-1 / 2), pytest.approx(0.0, abs=1e-15))

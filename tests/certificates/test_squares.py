@@ -30,6 +30,8 @@ SQUARES: list[tuple[str, dict[str, Any]]] = [
     ("1/(0.5 + x*x)", {"n": 2, "architecture": "transformer"}),
     ("1/(0.5 + mean(y)*mean(y))", {"n": 3, "architecture": "performer"}),
     ("sqrt(dot(x, x))", {"n": 2, "d": 2, "architecture": "linformer"}),
+    ("1/(0.3 + 2*mean(tanh(x - y))*mean(tanh(x - y))) - 1.5", {"n": 3, "box": "-2:-1", "architecture": "transformer"}),
+    ("sqrt((1/(0.3 + 2*mean(y)*mean(y)))**2)", {"n": 3, "architecture": "transformer"}),
 ]
 
 

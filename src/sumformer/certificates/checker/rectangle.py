@@ -60,12 +60,15 @@ class RectangleOperations:
         return rectangle(re, im, _REAL.mul(a.modulus, b.modulus))
 
     def div(self, a: Rectangle, b: Rectangle) -> Rectangle:
-        """a·b̄/|b|²."""
+        """a·b̄/|b|², and a times the hull of 1/b."""
         size = self._where(~(b.modulus.lo > 0), b.modulus)
         square = _REAL.power(size, 2)
         square = self._where(~(square.lo > 0), square)
         top = self.mul(a, Rectangle(b.re, _REAL.neg(b.im), b.modulus))
-        return rectangle(_REAL.div(top.re, square), _REAL.div(top.im, square), _REAL.div(a.modulus, size))
+        whole = rectangle(_REAL.div(top.re, square), _REAL.div(top.im, square), _REAL.div(a.modulus, size))
+        with np.errstate(over="ignore", invalid="ignore"):  # where the hull is unbounded
+            inverse = Rectangle(_inverse(b.re, b.im), _REAL.neg(_inverse(b.im, b.re)), _REAL.div(_ONE, size))
+            return _meet(whole, self.mul(a, inverse))
 
     def power(self, v: Rectangle, k: int) -> Rectangle:
         if k < 0:
@@ -167,6 +170,29 @@ def _meet(a: Rectangle, b: Rectangle) -> Rectangle:
     """What two enclosures of the same numbers share; NaN, of ∞·0, is no bound."""
     pairs = ((a.re, b.re), (a.im, b.im), (a.modulus, b.modulus))
     return Rectangle(*(Interval(np.fmax(p.lo, q.lo), np.fmin(p.hi, q.hi)) for p, q in pairs))
+
+
+def _inverse(s: Interval, t: Interval) -> Interval:
+    """s/(s² + t²), Re 1/(s + it): its range where s² + t² is neither tiny nor huge, else unbounded."""
+    return Interval(-_most(_REAL.neg(s), t), _most(s, t))
+
+
+def _most(s: Interval, t: Interval) -> Floats:
+    """≥ sup s/(s² + t²). For s > 0 it falls with |t| and is largest at s = |t|; for s ≤ 0 it is least at an end of s."""
+    near = np.clip(t.mignitude, np.maximum(s.lo, 0.0), np.maximum(s.hi, 0.0))
+    right = _ratio(near, t.mignitude).hi
+    left = np.maximum(*(-_ratio(np.abs(end), t.magnitude).lo for end in (s.lo, s.hi)))
+    return np.where(s.hi > 0, right, left)
+
+
+def _ratio(s: Floats, t: Floats) -> Interval:
+    """s/(s² + t²) at points s, t ≥ 0."""
+    size = np.maximum(s, t)
+    sure = (size > 1e-100) & (size < 1e100)
+    s, t = np.where(sure, s, 1.0), np.where(sure, t, 1.0)
+    at = Interval(s, s)
+    value = _REAL.div(at, _REAL.add(_REAL.power(at, 2), _REAL.power(Interval(t, t), 2)))
+    return Interval(np.where(sure, value.lo, -np.inf), np.where(sure, value.hi, np.inf))
 
 
 def _small(t: Interval, sinh: Interval) -> Interval:
