@@ -178,7 +178,7 @@ def _inverse(s: Interval, t: Interval) -> Interval:
 
 
 def _most(s: Interval, t: Interval) -> Floats:
-    """≥ sup s/(s² + t²). For s > 0 it falls with |t| and is largest at s = |t|; for s ≤ 0 it is least at an end of s."""
+    """≥ sup s/(s² + t²). For s > 0 it falls with |t| and is largest at s = |t|; for s ≤ 0 it is least at an end."""
     near = np.clip(t.mignitude, np.maximum(s.lo, 0.0), np.maximum(s.hi, 0.0))
     right = _ratio(near, t.mignitude).hi
     left = np.maximum(*(-_ratio(np.abs(end), t.magnitude).lo for end in (s.lo, s.hi)))
