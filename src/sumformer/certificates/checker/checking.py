@@ -9,7 +9,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from pathlib import Path
 
@@ -24,21 +23,14 @@ from sumformer.certificates.checker.claims import (
     read_constants,
     weight_failures,
 )
-from sumformer.certificates.checker.files import read_certificate, read_network, read_weights
+from sumformer.certificates.checker.files import Tensors, read_certificate, read_network, read_weights
 from sumformer.certificates.checker.identity import identity_failures
-from sumformer.certificates.checker.interval import Floats
 from sumformer.certificates.checker.kernel_error import KernelConstants, kernel_error
 from sumformer.certificates.checker.network import Network, structural_failures
 from sumformer.certificates.checker.proof import Setting, left_out_mass
 from sumformer.certificates.checker.propagation import Errors, Parts, part_failures, propagated
 from sumformer.certificates.checker.saved_target import read_target
-from sumformer.certificates.checker.verdict import (
-    finite_sum,
-    hash_failures,
-    proving,
-    term_failures,
-    verdict,
-)
+from sumformer.certificates.checker.verdict import hash_failures, proved_verdict, term_failures
 from sumformer.certificates.checker.verification import Unproved, Verification
 from sumformer.targets.target import Target
 
@@ -54,18 +46,15 @@ def check(directory: str | Path) -> Verification:
     of_the_target = (net.expression, net.centre, net.radius) == (f.countless, f.box.centre, f.box.radius)
     if not broken and of_the_target:
         broken = kernel_failures(net) + identity_failures(net)
-    parts: Parts = (math.inf, math.inf, math.inf)
-    if not broken and of_the_target and len(constants) == len(net.kernels):
-        with proving(failures):
-            parts, found = _prove(c, f, net, as_matrices(tensors, net), constants)
-            failures += found
-    return verdict(c, dict(zip(NAMES, parts, strict=True)), finite_sum(parts), failures + broken, start)
+    fits = not broken and of_the_target and len(constants) == len(net.kernels)
+    return proved_verdict(c, NAMES, failures + broken, fits, lambda: _prove(c, f, net, tensors, constants), start)
 
 
 def _prove(
-    c: Certificate, f: Target, net: Network, weights: tuple[Floats, ...], constants: list[KernelConstants]
+    c: Certificate, f: Target, net: Network, tensors: Tensors, constants: list[KernelConstants]
 ) -> tuple[Parts, list[str]]:
     """The three parts of B', and what is wrong with the recorded constants and terms."""
+    weights = as_matrices(tensors, net)
     failures, errors = [], []
     for g, (kernel, recorded) in enumerate(zip(net.kernels, constants, strict=True)):
         try:

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sumformer.certificates.certificate import CERTIFICATE_FILE, OF_A_SUMFORMER, OWN_TOKEN, Certificate
 from sumformer.certificates.checker.ellipse import remainder
+from sumformer.certificates.checker.files import Tensors
 from sumformer.certificates.checker.interval import Floats
 from sumformer.certificates.checker.json_values import MAX_DEGREE, has_keys, is_integer, number
 from sumformer.certificates.checker.kernel_error import KernelConstants, KernelError
@@ -53,15 +53,13 @@ def network_failures(c: Certificate, f: Target, net: Network, latent_dimension: 
     return out + assumption_failures(c, *OF_A_SUMFORMER, *own, functions=evaluates_functions(net))
 
 
-def weight_failures(tensors: dict[str, NDArray[Any]], net: Network) -> list[str]:
+def weight_failures(tensors: Tensors, net: Network) -> list[str]:
     """Exactly the coefficient matrices, of the right shape and type, finite."""
     dtype = np.dtype(np.float32 if net.arithmetic == "float32" else np.float64)
     return tensor_failures(tensors, {f"coefficients.{g}": kernel.shape for g, kernel in enumerate(net.kernels)}, dtype)
 
 
-def tensor_failures(
-    tensors: dict[str, NDArray[Any]], wanted: Mapping[str, tuple[int, ...]], dtype: np.dtype[Any]
-) -> list[str]:
+def tensor_failures(tensors: Tensors, wanted: Mapping[str, tuple[int, ...]], dtype: np.dtype[Any]) -> list[str]:
     """Exactly the tensors that are `wanted`, of these shapes and this type, finite."""
     out = [f"weights: unknown tensor {name}" for name in sorted(tensors.keys() - wanted.keys())]
     for name, shape in wanted.items():
@@ -145,6 +143,6 @@ def range_failures(g: int, recorded: tuple[float, float], found: tuple[float, fl
     return []
 
 
-def as_matrices(tensors: dict[str, NDArray[Any]], net: Network) -> tuple[Floats, ...]:
+def as_matrices(tensors: Tensors, net: Network) -> tuple[Floats, ...]:
     """The coefficient matrices, exactly, as float64."""
     return tuple(np.asarray(tensors[f"coefficients.{g}"], dtype=np.float64) for g in range(len(net.kernels)))

@@ -35,6 +35,7 @@ WEIGHTS_FILE = "model.safetensors"
 MAX_JSON = 64 * 2**20
 MAX_WEIGHTS = 512 * 2**20
 Described = TypeVar("Described")
+Tensors = dict[str, NDArray[Any]]
 _STUMBLES = (ArithmeticError, AttributeError, LookupError, OSError, RecursionError, TypeError, ValueError)
 _KEYS = {
     "type",
@@ -194,7 +195,7 @@ def _term(data: Any, d: int) -> Term:
     return Term(parse(data["own"], d), integer(data["channel"]), polynomial, integer(data["product"]))
 
 
-def read_weights(folder: Path) -> dict[str, NDArray[Any]]:
+def read_weights(folder: Path) -> Tensors:
     """Every tensor of model.safetensors."""
     path = folder / WEIGHTS_FILE
     check_size(path, MAX_WEIGHTS)

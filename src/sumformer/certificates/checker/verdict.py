@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -113,6 +113,32 @@ def finite_sum(parts: Iterable[float]) -> float:
         return math.fsum(parts) if all(map(math.isfinite, parts)) else math.inf
     except OverflowError:
         return math.inf
+
+
+def sum_above(parts: Sequence[float]) -> float:
+    """A number ≥ Σ parts, for parts ≥ 0; 0 where all are."""
+    return math.nextafter(finite_sum(parts), math.inf) if any(parts) else 0.0
+
+
+def proved_verdict(
+    c: Certificate,
+    names: Sequence[str],
+    failures: list[str],
+    fits: bool,
+    prove: Callable[[], tuple[Sequence[float], list[str]]],
+    start: float,
+    total: Callable[[Sequence[float]], float] = finite_sum,
+) -> Verification:
+    """The verdict on what `prove()` finds: the parts of B', called by `names`, and more failures.
+
+    Every part is ∞ where the proof stops, and where nothing `fits`: then it does not begin.
+    """
+    parts: Sequence[float] = (math.inf,) * len(names)
+    if fits:
+        with proving(failures):
+            parts, found = prove()
+            failures += found
+    return verdict(c, dict(zip(names, parts, strict=True)), total(parts), failures, start)
 
 
 def verdict(

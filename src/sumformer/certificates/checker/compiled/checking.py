@@ -29,12 +29,11 @@ from sumformer.certificates.checker.verdict import (
     assumption_failures,
     claim_failures,
     claims,
-    finite_sum,
     hash_failures,
     key_failures,
-    proving,
+    proved_verdict,
+    sum_above,
     term_failures,
-    verdict,
 )
 from sumformer.certificates.checker.verification import Unproved, Verification
 from sumformer.targets.target import Target
@@ -58,16 +57,10 @@ def check(directory: str | Path) -> Verification:
     net, f = read_compiled(folder), read_target(folder, c)
     failures = hash_failures(folder, c) + term_failures(c, KINDS)
     broken = _field_failures(c, f, net)
-    parts: Parts = (math.inf,) * 4
-    if not broken:
-        with proving(failures):
-            parts = _prove(folder, c, f, net)
-            failures += _claim_failures(c, parts)
-    above = math.nextafter(finite_sum(parts), math.inf)
-    return verdict(c, dict(zip(NAMES, parts, strict=True)), above, failures + broken, start)
+    return proved_verdict(c, NAMES, failures + broken, not broken, lambda: _prove(folder, c, f, net), start, sum_above)
 
 
-def _prove(folder: Path, c: Certificate, f: Target, net: Compiled) -> Parts:
+def _prove(folder: Path, c: Certificate, f: Target, net: Compiled) -> tuple[Parts, list[str]]:
     head = read_head(net, f.tokens)
     _all_named(net, head)
     forms = Forms(net.d)
@@ -79,7 +72,8 @@ def _prove(folder: Path, c: Certificate, f: Target, net: Compiled) -> Parts:
         raise Unproved("the error of an output is not bounded")
     gadgets = max(float(e[0]) for e in errors)
     everything = max(float(e[1]) + far for e, far in zip(errors, apart, strict=True))
-    return (*ideal.parts, gadgets, max(0.0, everything - gadgets) * (1 + 1e-15))
+    parts = (*ideal.parts, gadgets, max(0.0, everything - gadgets) * (1 + 1e-15))
+    return parts, _claim_failures(c, parts)
 
 
 def _identity(net: Compiled, forms: Forms, ideal: Ideal, program: Program) -> list[float]:

@@ -9,15 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sumformer.certificates.checker.compiled.ledger import Entry, Functional, Gadget, Layer, Value
-from sumformer.certificates.checker.files import read_described, read_weights
+from sumformer.certificates.checker.files import Tensors, read_described, read_weights
 from sumformer.certificates.checker.interval import Floats
 from sumformer.certificates.checker.json_values import fraction, has_keys, integer, number, same
 from sumformer.targets.parser import parse
 
-Tensors = Mapping[str, NDArray[Any]]
 OPS = ("input", "mean", "function", "product", "sum")
 KINDS = ("identity", "clear", "function", "root", "square", "product")
 MAX_BLOCKS = 4096

@@ -12,9 +12,9 @@ from fractions import Fraction
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sumformer.certificates.checker.compiled.files import tensor
+from sumformer.certificates.checker.files import Tensors
 from sumformer.certificates.checker.interval import Floats
 from sumformer.certificates.checker.json_values import is_integer, same
 from sumformer.certificates.checker.verification import Unproved
@@ -51,7 +51,7 @@ class Attending(Protocol):
     @property
     def tokens(self) -> int | None: ...
     @property
-    def tensors(self) -> Mapping[str, NDArray[Any]]: ...
+    def tensors(self) -> Tensors: ...
 
 
 @dataclass(frozen=True)

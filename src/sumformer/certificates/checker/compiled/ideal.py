@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sumformer.certificates.certificate import Certificate
 from sumformer.certificates.checker.axes import kernel_failures
@@ -25,7 +23,7 @@ from sumformer.certificates.checker.compiled.files import Compiled
 from sumformer.certificates.checker.compiled.forms import Forms
 from sumformer.certificates.checker.compiled.ledger import Value
 from sumformer.certificates.checker.compiled.symmetric_ideal import SymmetricIdeal
-from sumformer.certificates.checker.files import CONFIG_FILE, network_of
+from sumformer.certificates.checker.files import CONFIG_FILE, Tensors, network_of
 from sumformer.certificates.checker.identity import identity_failures
 from sumformer.certificates.checker.kernel_error import kernel_error
 from sumformer.certificates.checker.network import structural_failures
@@ -77,9 +75,7 @@ def _described(folder: Path, make: Any, *arguments: Any) -> Any:
         raise FileFormatError(folder / CONFIG_FILE, f"its ideal network cannot be read ({error})") from error
 
 
-def _symmetric(
-    folder: Path, c: Certificate, f: Target, net: Compiled, tensors: Mapping[str, NDArray[Any]], forms: Forms
-) -> Ideal:
+def _symmetric(folder: Path, c: Certificate, f: Target, net: Compiled, tensors: Tensors, forms: Forms) -> Ideal:
     polynomial = _described(folder, polynomial_of, net.ideal)
     fits = f.tokens.exact and f.tokens.maximum == polynomial.tokens and f.width == polynomial.width
     if not fits or (polynomial.centre, polynomial.radius) != (f.box.centre, f.box.radius):
@@ -90,9 +86,7 @@ def _symmetric(
     return SymmetricIdeal.prove(f, polynomial, as_matrix(dict(tensors)), recorded, c.total, forms)
 
 
-def _expression(
-    folder: Path, c: Certificate, f: Target, net: Compiled, tensors: Mapping[str, NDArray[Any]], forms: Forms
-) -> Ideal:
+def _expression(folder: Path, c: Certificate, f: Target, net: Compiled, tensors: Tensors, forms: Forms) -> Ideal:
     network = _described(folder, network_of, net.ideal, f.d)
     if network.expression != f.countless or (network.centre, network.radius) != (f.box.centre, f.box.radius):
         raise Unproved("ideal: its expression or box is not the target's")

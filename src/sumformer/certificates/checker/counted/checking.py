@@ -13,8 +13,6 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Sequence
-from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
@@ -25,18 +23,17 @@ from sumformer.certificates.checker.counted.modulus import Modulus
 from sumformer.certificates.checker.counted.network import Network, read_counted
 from sumformer.certificates.checker.counted.rounding import rounding
 from sumformer.certificates.checker.counted.search import bound
-from sumformer.certificates.checker.files import read_certificate, read_weights
+from sumformer.certificates.checker.files import Tensors, read_certificate, read_weights
 from sumformer.certificates.checker.grid.claims import KINDS, NAMES, TOLERANCE
 from sumformer.certificates.checker.grid.tables import radius, table_failures
 from sumformer.certificates.checker.saved_target import read_target
 from sumformer.certificates.checker.verdict import (
     claim_failures,
     claims,
-    finite_sum,
     hash_failures,
-    proving,
+    proved_verdict,
+    sum_above,
     term_failures,
-    verdict,
 )
 from sumformer.certificates.checker.verification import Verification
 from sumformer.targets.target import Target
@@ -49,17 +46,11 @@ def check(directory: str | Path) -> Verification:
     net, f = read_counted(folder), read_target(folder, c)
     failures = hash_failures(folder, c) + term_failures(c, KINDS)
     broken = field_failures(c, f, net) or table_failures(tensors, net.cells, net.arithmetic, f.box)
-    parts = (math.inf, math.inf)
-    if not broken:
-        with proving(failures):
-            parts, found = _prove(c, f, net, [radius(tensors, k, f.box) for k in range(net.d)])
-            failures += found
-    above = math.nextafter(finite_sum(parts), math.inf) if any(parts) else 0.0
-    return verdict(c, dict(zip(NAMES, parts, strict=True)), above, failures + broken, start)
+    return proved_verdict(c, NAMES, failures + broken, not broken, lambda: _prove(c, f, net, tensors), start, sum_above)
 
 
-def _prove(c: Certificate, f: Target, net: Network, exact: Sequence[Fraction]) -> tuple[tuple[float, float], list[str]]:
-    """`exact` are the radii of the tables."""
+def _prove(c: Certificate, f: Target, net: Network, tensors: Tensors) -> tuple[tuple[float, float], list[str]]:
+    exact = [radius(tensors, k, f.box) for k in range(net.d)]
     radii, claimed = np.array([math.nextafter(float(r), math.inf) if r else 0.0 for r in exact]), claims(c)
     modulus_claim, rounding_claim = (claimed.get(name, 0.0) for name in NAMES)
     rounded = rounding(f, net, radii, rounding_claim)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sumformer.certificates.checker.deep.connections import connections
-from sumformer.certificates.checker.files import WEIGHTS_FILE, read_described
+from sumformer.certificates.checker.files import WEIGHTS_FILE, Tensors, read_described
 from sumformer.certificates.checker.json_values import has_keys, integer, number, same
 from sumformer.errors import FileFormatError
 
@@ -64,7 +64,7 @@ class Network:
         return len(self.embedding[1])
 
 
-def read_deep_network(folder: Path, tensors: dict[str, NDArray[Any]]) -> Network:
+def read_deep_network(folder: Path, tensors: Tensors) -> Network:
     """Every tensor is used once and is float64; anything else is named."""
     left = dict(tensors)
     network = read_described(folder, "a deep network", lambda data: _network(data, left))
@@ -73,7 +73,7 @@ def read_deep_network(folder: Path, tensors: dict[str, NDArray[Any]]) -> Network
     return network
 
 
-def _network(data: Any, left: dict[str, NDArray[Any]]) -> Network:
+def _network(data: Any, left: Tensors) -> Network:
     has_keys(data, {"type", "n", "embedding", "layers", "head", "positions"})
     if data["type"] != "DeepTransformer":
         raise ValueError("expected a DeepTransformer")
@@ -103,7 +103,7 @@ def _network(data: Any, left: dict[str, NDArray[Any]]) -> Network:
     return Network(n, d, embedding, places, layers, weight)
 
 
-def _layer(data: Any, name: str, n: int, width: int, left: dict[str, NDArray[Any]]) -> Stack | Attention:
+def _layer(data: Any, name: str, n: int, width: int, left: Tensors) -> Stack | Attention:
     if data["type"] == "ReluStack":
         has_keys(data, {"type", "d_model", "d_hidden", "layers", "fused"})
         count, r = integer(data["layers"], 1, MAX_LAYERS), integer(data["d_hidden"], 1, 4)
@@ -148,7 +148,7 @@ def _is_look_up(stack: Stack) -> bool:
     return same and bumps and even and bool((kinks[1:, 3] <= kinks[:-1, 0]).all())
 
 
-def _take(left: dict[str, NDArray[Any]], name: str, shape: tuple[int, ...]) -> Floats:
+def _take(left: Tensors, name: str, shape: tuple[int, ...]) -> Floats:
     if name not in left:
         raise ValueError(f"the tensor {name} is missing")
     value = left.pop(name)

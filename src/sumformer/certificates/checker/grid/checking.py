@@ -13,13 +13,11 @@ import math
 import time
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sumformer.certificates.certificate import Certificate
-from sumformer.certificates.checker.files import read_certificate, read_weights
+from sumformer.certificates.checker.files import Tensors, read_certificate, read_weights
 from sumformer.certificates.checker.grid.claims import (
     KINDS,
     NAMES,
@@ -34,11 +32,10 @@ from sumformer.certificates.checker.saved_target import read_target
 from sumformer.certificates.checker.verdict import (
     claim_failures,
     claims,
-    finite_sum,
     hash_failures,
-    proving,
+    proved_verdict,
+    sum_above,
     term_failures,
-    verdict,
 )
 from sumformer.certificates.checker.verification import Unproved, Verification
 from sumformer.targets.target import Target
@@ -54,18 +51,10 @@ def check(directory: str | Path) -> Verification:
     net, f = read_grid(folder), read_target(folder, c)
     failures = hash_failures(folder, c) + term_failures(c, KINDS)
     broken = field_failures(c, f, net) or table_failures(tensors, net.cells, net.arithmetic, f.box)
-    parts = (math.inf, math.inf)
-    if not broken:
-        with proving(failures):
-            parts, found = _prove(c, f, net, tensors)
-            failures += found
-    above = math.nextafter(finite_sum(parts), math.inf) if any(parts) else 0.0
-    return verdict(c, dict(zip(NAMES, parts, strict=True)), above, failures + broken, start)
+    return proved_verdict(c, NAMES, failures + broken, not broken, lambda: _prove(c, f, net, tensors), start, sum_above)
 
 
-def _prove(
-    c: Certificate, f: Target, net: Network, tensors: dict[str, NDArray[Any]]
-) -> tuple[tuple[float, float], list[str]]:
+def _prove(c: Certificate, f: Target, net: Network, tensors: Tensors) -> tuple[tuple[float, float], list[str]]:
     free = net.d - (c.constants.get("positions") is True)
     exact = [radius(tensors, k, f.box) if k < free else place_radius(tensors, k, net.n) for k in range(net.d)]
     ratio = max((r / h for r, h in zip(exact[:free], f.box.radius, strict=False)), default=Fraction(0))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import isqrt, prod
@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from sumformer.certificates.checker.files import read_described
+from sumformer.certificates.checker.files import Tensors, read_described
 from sumformer.certificates.checker.json_values import has_keys, integer, items
 from sumformer.targets.domain import Box
 from sumformer.targets.node import Node
@@ -20,7 +19,6 @@ from sumformer.targets.parser import parse
 
 EXACT = 2**53
 MAX_CELLS = 2**24
-Tensors = Mapping[str, NDArray[Any]]
 _KEYS = {"type", "expression", "d", "n", "cells", "code", "arithmetic"}
 
 

@@ -8,11 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sumformer.certificates.checker.compiled.files import check_block, read_layer, tensor
 from sumformer.certificates.checker.compiled.ledger import Layer
-from sumformer.certificates.checker.files import read_described
+from sumformer.certificates.checker.files import Tensors, read_described
 from sumformer.certificates.checker.json_values import has_keys, integer, items, same
 
 LAYERS = {"step": "SparseStepFeedForward", "relu": "SparseFeedForward"}
@@ -37,7 +36,7 @@ class Network:
     attention_block: int
     sources: tuple[int, ...]
     targets: tuple[int, ...]
-    tensors: dict[str, NDArray[Any]]
+    tensors: Tensors
 
     @property
     def named(self) -> set[int]:
@@ -52,11 +51,11 @@ class Network:
         return names | {"read_in.weight", "read_in.bias", "read_out.weight"}
 
 
-def read_look_up(folder: Path, tensors: dict[str, NDArray[Any]]) -> Network:
+def read_look_up(folder: Path, tensors: Tensors) -> Network:
     return read_described(folder, "a look-up network", lambda data: _network(data, tensors))
 
 
-def _network(data: Any, tensors: dict[str, NDArray[Any]]) -> Network:
+def _network(data: Any, tensors: Tensors) -> Network:
     has_keys(data, _KEYS)
     layout, activation = data["layout"], data["activation"]
     has_keys(layout, {"x", "cell", "code", "mean", "out"})
@@ -102,7 +101,7 @@ def _network(data: Any, tensors: dict[str, NDArray[Any]]) -> Network:
     )
 
 
-def _copies(tensors: dict[str, NDArray[Any]], d: int, width: int, out: tuple[int, ...]) -> None:
+def _copies(tensors: Tensors, d: int, width: int, out: tuple[int, ...]) -> None:
     """Read-in and read-out are 1 where they copy, else 0."""
     wanted_in, wanted_out = np.zeros((width, d)), np.zeros((len(out), width))
     wanted_in[range(d), range(d)] = 1.0

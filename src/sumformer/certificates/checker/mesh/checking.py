@@ -9,16 +9,14 @@
 
 from __future__ import annotations
 
-import math
 import time
 from functools import partial
 from pathlib import Path
 
 from sumformer.certificates.certificate import OWN_TOKEN, Certificate
 from sumformer.certificates.checker.cells import Cells
-from sumformer.certificates.checker.files import read_certificate, read_weights
+from sumformer.certificates.checker.files import Tensors, read_certificate, read_weights
 from sumformer.certificates.checker.identity import identity_failures
-from sumformer.certificates.checker.interval import Floats
 from sumformer.certificates.checker.mesh.claims import (
     KINDS,
     NAMES,
@@ -35,7 +33,7 @@ from sumformer.certificates.checker.mesh.rounding import MeshRounding
 from sumformer.certificates.checker.proof import Setting
 from sumformer.certificates.checker.propagation import Errors, Parts, part_failures, propagated
 from sumformer.certificates.checker.saved_target import read_target
-from sumformer.certificates.checker.verdict import finite_sum, hash_failures, proving, term_failures, verdict
+from sumformer.certificates.checker.verdict import hash_failures, proved_verdict, term_failures
 from sumformer.certificates.checker.verification import Unproved, Verification
 from sumformer.targets.target import Target
 
@@ -52,18 +50,15 @@ def check(directory: str | Path) -> Verification:
     of_the_target = (sums.expression, sums.centre, sums.radius) == (f.countless, f.box.centre, f.box.radius)
     if not broken and of_the_target:
         broken = identity_failures(sums)
-    parts: Parts = (math.inf, math.inf, math.inf)
-    if not broken and of_the_target and len(constants) == len(net.meshes):
-        with proving(failures):
-            parts, found = _prove(c, f, net, as_samples(tensors, net), constants)
-            failures += found
-    return verdict(c, dict(zip(NAMES, parts, strict=True)), finite_sum(parts), failures + broken, start)
+    fits = not broken and of_the_target and len(constants) == len(net.meshes)
+    return proved_verdict(c, NAMES, failures + broken, fits, lambda: _prove(c, f, net, tensors, constants), start)
 
 
 def _prove(
-    c: Certificate, f: Target, net: MeshNetwork, samples: tuple[Floats, ...], constants: list[MeshConstants]
+    c: Certificate, f: Target, net: MeshNetwork, tensors: Tensors, constants: list[MeshConstants]
 ) -> tuple[Parts, list[str]]:
     """The three parts of B', and what is wrong with the recorded constants and terms."""
+    samples = as_samples(tensors, net)
     failures, errors = [], []
     for g, recorded in enumerate(constants):
         try:

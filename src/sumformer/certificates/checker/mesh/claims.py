@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sumformer.certificates.certificate import CERTIFICATE_FILE, Certificate
 from sumformer.certificates.checker.claims import network_failures, range_failures, tensor_failures
+from sumformer.certificates.checker.files import Tensors
 from sumformer.certificates.checker.interval import Floats
 from sumformer.certificates.checker.json_values import has_keys, items, number, pair, same
 from sumformer.certificates.checker.mesh.kernel_error import MeshConstants, MeshError, linear_remainder, remainder
@@ -32,13 +32,13 @@ def field_failures(c: Certificate, f: Target, net: MeshNetwork) -> list[str]:
     return out + network_failures(c, f, net.sums, net.latent_dimension)
 
 
-def weight_failures(tensors: dict[str, NDArray[Any]], net: MeshNetwork) -> list[str]:
+def weight_failures(tensors: Tensors, net: MeshNetwork) -> list[str]:
     """Exactly the samples, of the right shape, finite."""
     wanted = {f"samples.{g}": mesh.differences for g, mesh in enumerate(net.meshes)}
     return tensor_failures(tensors, wanted, np.dtype(np.float64))
 
 
-def as_samples(tensors: dict[str, NDArray[Any]], net: MeshNetwork) -> tuple[Floats, ...]:
+def as_samples(tensors: Tensors, net: MeshNetwork) -> tuple[Floats, ...]:
     return tuple(np.asarray(tensors[f"samples.{g}"], dtype=np.float64) for g in range(len(net.meshes)))
 
 

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from sumformer.certificates.certificate import COUNTED_IN_THE_BOX, Certificate
-from sumformer.certificates.checker.files import read_certificate, read_described, read_weights
-from sumformer.certificates.checker.grid.tables import MAX_CELLS, Tensors, latent_dimension, radius, table_failures
+from sumformer.certificates.checker.files import Tensors, read_certificate, read_described, read_weights
+from sumformer.certificates.checker.grid.tables import MAX_CELLS, latent_dimension, radius, table_failures
 from sumformer.certificates.checker.json_values import has_keys, integer, is_number, items, same
 from sumformer.certificates.checker.saved_target import read_domain
 from sumformer.certificates.checker.verdict import (

@@ -15,8 +15,7 @@ from pathlib import Path
 
 from sumformer.certificates.certificate import Certificate
 from sumformer.certificates.checker.claims import KINDS, NAMES
-from sumformer.certificates.checker.files import read_certificate, read_weights
-from sumformer.certificates.checker.interval import Floats
+from sumformer.certificates.checker.files import Tensors, read_certificate, read_weights
 from sumformer.certificates.checker.saved_target import read_target
 from sumformer.certificates.checker.symmetric.claims import constant_failures, field_failures, share_failures
 from sumformer.certificates.checker.symmetric.dropped import Dropped, dropped
@@ -34,12 +33,11 @@ from sumformer.certificates.checker.symmetric.remainder import TokenEllipse, rem
 from sumformer.certificates.checker.symmetric.rounding import rounding
 from sumformer.certificates.checker.verdict import (
     claims,
-    finite_sum,
     hash_failures,
-    proving,
+    proved_verdict,
+    sum_above,
     term_failures,
     total_failures,
-    verdict,
 )
 from sumformer.certificates.checker.verification import Unproved, Verification
 from sumformer.targets.target import Target
@@ -56,17 +54,16 @@ def check(directory: str | Path) -> Verification:
     f, recorded = read_target(folder, c), read_constants(folder, c, net)
     failures = hash_failures(folder, c) + term_failures(c, KINDS)
     broken = field_failures(c, f, net) + weight_failures(tensors, net)
-    parts: Parts = (math.inf, math.inf, math.inf)
-    if not broken:
-        with proving(failures):
-            parts, found = _prove(f, net, as_matrix(tensors), recorded, c)
-            failures += found
-    above = math.nextafter(finite_sum(parts), math.inf)
-    return verdict(c, dict(zip(NAMES, parts, strict=True)), above, failures + broken, start)
+    return proved_verdict(
+        c, NAMES, failures + broken, not broken, lambda: _prove(c, f, net, tensors, recorded), start, sum_above
+    )
 
 
-def _prove(f: Target, net: Polynomial, weights: Floats, recorded: Constants, c: Certificate) -> tuple[Parts, list[str]]:
+def _prove(
+    c: Certificate, f: Target, net: Polynomial, tensors: Tensors, recorded: Constants
+) -> tuple[Parts, list[str]]:
     """The three parts of B', ∞ where they are not sought, and what is wrong with the recorded constants and terms."""
+    weights = as_matrix(tensors)
     maxima = proved_maxima(f, net, recorded)
     first = remainder(recorded.own, recorded.others, net.m, recorded.rhos, maxima)
     if not first <= c.total:  # the rest would not help

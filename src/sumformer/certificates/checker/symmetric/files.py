@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sumformer.certificates.certificate import CERTIFICATE_FILE, Certificate
-from sumformer.certificates.checker.files import read_described
+from sumformer.certificates.checker.files import Tensors, read_described
 from sumformer.certificates.checker.interval import Floats
 from sumformer.certificates.checker.json_values import fraction, has_keys, integer, items, multi_indices, number
 from sumformer.errors import FileFormatError
@@ -153,7 +153,7 @@ def orbit_count(own: tuple[int, ...], others: tuple[int, ...], m: int) -> int:
     return prod(N + 1 for N in own) * comb(prod(N + 1 for N in others) + m - 1, m)
 
 
-def weight_failures(tensors: dict[str, NDArray[Any]], net: Polynomial) -> list[str]:
+def weight_failures(tensors: Tensors, net: Polynomial) -> list[str]:
     """Exactly the tensor of coefficients, of the right shape and type, finite."""
     dtype, shape = np.dtype(np.float32 if net.arithmetic == "float32" else np.float64), (len(net.terms), net.width)
     if tensors.keys() != {"coefficients"}:
@@ -164,5 +164,5 @@ def weight_failures(tensors: dict[str, NDArray[Any]], net: Polynomial) -> list[s
     return [] if bool(np.isfinite(found).all()) else ["weights: coefficients has entries that are not finite"]
 
 
-def as_matrix(tensors: dict[str, NDArray[Any]]) -> Floats:
+def as_matrix(tensors: Tensors) -> Floats:
     return np.asarray(tensors["coefficients"], dtype=np.float64)
