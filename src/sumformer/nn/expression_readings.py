@@ -14,8 +14,8 @@ import torch
 from torch import Tensor
 
 from sumformer.nn.box_features import BoxFeatures
-from sumformer.nn.inputs import check_piece, check_tokens, keep_from_attention_mask, zero_padding
-from sumformer.nn.segments import Segments, segments_of
+from sumformer.nn.inputs import check_piece, zero_padding
+from sumformer.nn.segments import Segments, read_sequences
 from sumformer.nn.summary import Summary
 from sumformer.nn.token_order import compact, spread
 
@@ -26,9 +26,6 @@ class ExpressionReadings(BoxFeatures, ABC):
     """A subclass gives φ of single tokens, Σ by its tree, ψ and the width; `forward` and `stream` are here."""
 
     latent_dimension: int
-
-    @abstractmethod
-    def _summarise(self, z: Tensor, weights: Tensor | None, keep: Tensor | None) -> Summary: ...
 
     @abstractmethod
     def _features(self, z: Tensor) -> Tensor:
@@ -47,13 +44,8 @@ class ExpressionReadings(BoxFeatures, ABC):
         cu_seqlens: Tensor | Segments | None = None,
         max_seqlen: int | None = None,
     ) -> Tensor:
-        where = type(self).__name__
-        check_tokens(where, x, self.d)
-        keep = keep_from_attention_mask(where, x, attention_mask)
-        segments = segments_of(where, x, attention_mask, cu_seqlens, max_seqlen)
-        if segments is None:
-            return self._read(x, keep, is_causal)
-        return segments.in_batches(where, x, lambda padded, seen: self._read(padded, seen, is_causal))
+        given = (x, attention_mask, cu_seqlens, max_seqlen)
+        return read_sequences(type(self).__name__, self.d, given, lambda z, keep: self._read(z, keep, is_causal))
 
     def _read(self, x: Tensor, keep: Tensor | None, is_causal: bool) -> Tensor:
         x = self._padded(x, keep)

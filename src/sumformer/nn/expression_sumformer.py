@@ -22,12 +22,11 @@ from torch import Tensor, nn
 
 from sumformer.errors import InputError
 from sumformer.nn.arithmetics import dtypes_of
-from sumformer.nn.box_features import slab_elements
+from sumformer.nn.box_features import slabs
 from sumformer.nn.contraction import contract_rows, kernel_rows
 from sumformer.nn.expression_kernels import kernels_for
 from sumformer.nn.expression_parts import Channel, Kernel, Product
 from sumformer.nn.expression_readings import ExpressionReadings
-from sumformer.nn.inputs import check_tokens, keep_from_attention_mask
 from sumformer.nn.reduced_expression import ReducedExpression
 from sumformer.nn.summary import Summary
 from sumformer.nn.token_sum import in_groups, levels, sum_groups
@@ -65,14 +64,9 @@ class ExpressionSumformer(ReducedExpression, ExpressionReadings):
         shapes = [(k.x_size, k.y_size) for k in self._kernels]
         self.coefficients = nn.ParameterList(nn.Parameter(torch.zeros(s, dtype=self.inside)) for s in shapes)
         self._add_constants()
+        self._widest = self._numbers_held()
 
     # ---- φ and Σ
-
-    def summarise(self, z: Tensor, weights: Tensor | None = None, attention_mask: Tensor | None = None) -> Summary:
-        """Σ over sources z (batch, m, d), each counted `weights` ≥ 0 times."""
-        check_tokens("ExpressionSumformer.summarise", z, self.d)
-        keep = keep_from_attention_mask("ExpressionSumformer.summarise", z, attention_mask)
-        return self._summarise(z, weights, keep)
 
     def _summarise(self, z: Tensor, weights: Tensor | None, keep: Tensor | None) -> Summary:
         depth = levels(MAX_TOKENS, self.group) - 1
@@ -80,8 +74,7 @@ class ExpressionSumformer(ReducedExpression, ExpressionReadings):
             return fast.summarise(self, z, weights, keep, depth + 1)
         z, w = self._padded(z.to(self.inside), keep), self._weights(z, weights, keep)
         count = w.double().sum(dim=1)  # exact for multiplicities up to 2^53, whatever the arithmetic inside
-        slab = self._slab(z)
-        pieces = zip(torch.split(z, slab, dim=1), torch.split(w, slab, dim=1), strict=True) if slab else [(z, w)]
+        pieces = slabs(self._widest, z, w, group=self.group)
         partial = [self._partial_sums(piece, weight) for piece, weight in pieces]
         return Summary(sum_groups(torch.cat(partial, dim=1), self.group, depth), count)
 
@@ -119,14 +112,9 @@ class ExpressionSumformer(ReducedExpression, ExpressionReadings):
         if (fast := kernels_for(self, x, state.total, state.count)) is not None:
             return fast.psi_of(self, x, state.count, contracted)
         x = x.to(self.inside)
-        slab = self._slab(x)
-        pieces = [x] if not slab else list(torch.split(x, slab, dim=1))
-        out = [self._psi(piece, state, contracted) for piece in pieces]
+        pieces = slabs(self._widest, x, group=self.group)
+        out = [self._psi(piece, state, contracted) for (piece,) in pieces]
         return torch.cat(out, dim=1).to(self.outside)
-
-    def reduced(self, x: Tensor, state: Summary) -> list[Tensor]:
-        """What stands in ψ for each reduction of the expression, inner ones first: (batch, n or 1, its width)."""
-        return self._reduced(x.to(self.inside), state, self._contract(state))
 
     # ---- the mean of each series, contracted with the kernels' coefficients
 
@@ -183,17 +171,12 @@ class ExpressionSumformer(ReducedExpression, ExpressionReadings):
 
     # ---- small things
 
-    def _slab(self, x: Tensor) -> int:
-        """Tokens evaluated at a time, a multiple of the group; 0 for all at once under torch.compile and export."""
-        if torch.compiler.is_compiling():
-            return 0
+    def _numbers_held(self) -> int:
+        """The most for a token at a time, in φ and in ψ."""
         features = [len(c.suffixes) + self.y_degrees[0] + 1 for c in self._channels]
         whole = any(r.kind.endswith("others") for r in self._reductions)  # the own term needs all of Q per token
         rows = [p.x_total * p.series_count if whole else p.row_width for p in self._products]
-        widest = max([1, *features, *rows])
-        tokens = max(1, slab_elements(x) // (widest * max(1, x.shape[0])))
-        slab = max(1, tokens // self.group) * self.group
-        return 0 if slab >= x.shape[1] else slab
+        return max([1, *features, *rows])
 
     def _add_constants(self) -> None:
         """Everything that follows from the configuration: index maps and rounded constants, not saved."""

@@ -21,13 +21,12 @@ from torch import Tensor, nn
 from sumformer.algebra.waves import waves
 from sumformer.errors import InputError
 from sumformer.nn.arithmetics import dtypes_of
-from sumformer.nn.box_features import slab_elements
+from sumformer.nn.box_features import slabs
 from sumformer.nn.contraction import contract_rows
 from sumformer.nn.convolution import convolve
 from sumformer.nn.expression_parts import Channel
 from sumformer.nn.expression_readings import ExpressionReadings
 from sumformer.nn.frequencies import lengths
-from sumformer.nn.inputs import check_tokens, keep_from_attention_mask
 from sumformer.nn.mesh_parts import MeshKernel, MeshProduct
 from sumformer.nn.mesh_transfer import Places
 from sumformer.nn.network_operations import NetworkOperations, chebyshev_table
@@ -92,12 +91,6 @@ class MeshSumformer(ReducedExpression, ExpressionReadings):
             self._derive(f"wave_{length}", waves(length), self.inside)
 
     # ---- φ and Σ
-
-    def summarise(self, z: Tensor, weights: Tensor | None = None, attention_mask: Tensor | None = None) -> Summary:
-        """Σ over sources z (batch, m, d), each counted `weights` ≥ 0 times."""
-        check_tokens("MeshSumformer.summarise", z, self.d)
-        keep = keep_from_attention_mask("MeshSumformer.summarise", z, attention_mask)
-        return self._summarise(z, weights, keep)
 
     def _summarise(self, z: Tensor, weights: Tensor | None, keep: Tensor | None) -> Summary:
         z, w = self._padded(z.to(self.inside), keep), self._weights(z, weights, keep)
@@ -166,13 +159,8 @@ class MeshSumformer(ReducedExpression, ExpressionReadings):
         contracted = self._contract(state)
         x = x.to(self.inside)
         widest = max([1, *(p.series_count * (p.meshes[-1].width if p.parts else 1) for p in self.mesh_products)])
-        slab = max(1, slab_elements(x) // (widest * max(1, x.shape[0])))
-        pieces = [x] if torch.compiler.is_compiling() or slab >= x.shape[1] else list(torch.split(x, slab, dim=1))
-        return torch.cat([self._psi(piece, state, contracted) for piece in pieces], dim=1).to(self.outside)
-
-    def reduced(self, x: Tensor, state: Summary) -> list[Tensor]:
-        """What stands in ψ for each reduction of the expression, inner ones first: (batch, n or 1, its width)."""
-        return self._reduced(x.to(self.inside), state, self._contract(state))
+        out = [self._psi(piece, state, contracted) for (piece,) in slabs(widest, x)]
+        return torch.cat(out, dim=1).to(self.outside)
 
     def _contract(self, state: Summary) -> list[Tensor]:
         """Σ → for each product Σ_j K(i − j) Σ_j/n on its nodes, (batch, nodes…, series)."""
@@ -221,9 +209,6 @@ class MeshSumformer(ReducedExpression, ExpressionReadings):
                 value = value * contract_rows(rows, window.expand(x.shape[0], *window.shape[1:]))
             out.append(value)
         return out
-
-    def _centred(self, z: Tensor) -> Tensor:
-        return ((z - self._constant("centre_", z)) * self._constant("inverse_radius", z)).clamp(-1, 1)
 
     def extra_repr(self) -> str:
         shape = f"ℝ^{{n×{self.d}}} → ℝ^{{n×{self.width}}}"

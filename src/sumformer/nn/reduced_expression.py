@@ -38,6 +38,10 @@ class ReducedExpression(BoxFeatures, ABC):
     def _own_means(self, x: Tensor) -> list[Tensor]:
         """The series at the own token alone, Σ replaced by φ(x_i): what …_others leave out."""
 
+    @abstractmethod
+    def _contract(self, state: Summary) -> list[Tensor]:
+        """Σ with the kernels applied to it, once for each sequence: what `_means` reads at every x."""
+
     def _read_expression(
         self,
         expression: str,
@@ -59,6 +63,10 @@ class ReducedExpression(BoxFeatures, ABC):
             raise InputError(f"{type(self).__name__}: no terms are given for {', '.join(missing)}")
         self.width = tree.width
         self._program, self._own = Program(tree, places), list(own.values())
+
+    def reduced(self, x: Tensor, state: Summary) -> list[Tensor]:
+        """What stands in ψ for each reduction of the expression, inner ones first: (batch, n or 1, its width)."""
+        return self._reduced(x.to(self.inside), state, self._contract(state))
 
     def _psi(self, x: Tensor, state: Summary, contracted: list[Tensor]) -> Tensor:
         ops, reduced = NetworkOperations(self.inside, x.device), self._reduced(x, state, contracted)

@@ -14,8 +14,8 @@ from torch import Tensor, nn
 
 from sumformer.errors import InputError
 from sumformer.nn.arithmetics import dtypes_of
-from sumformer.nn.box_features import BoxFeatures, slab_elements
-from sumformer.nn.inputs import check_tokens, keep_from_attention_mask, zero_padding
+from sumformer.nn.box_features import BoxFeatures, slabs
+from sumformer.nn.inputs import zero_padding
 from sumformer.nn.sequence_reader import SequenceReader
 from sumformer.nn.summary import Summary
 
@@ -80,10 +80,7 @@ class SymmetricSumformer(BoxFeatures, SequenceReader):
 
     # ---- φ and Σ
 
-    def summarise(self, z: Tensor, weights: Tensor | None = None, attention_mask: Tensor | None = None) -> Summary:
-        """Σ over sources z (batch, m, d), each counted `weights` ≥ 0 times."""
-        check_tokens("SymmetricSumformer.summarise", z, self.d)
-        keep = keep_from_attention_mask("SymmetricSumformer.summarise", z, attention_mask)
+    def _summarise(self, z: Tensor, weights: Tensor | None, keep: Tensor | None) -> Summary:
         z = self._padded(z.to(self.inside), keep)
         w = self._weights(z, weights, keep)
         features = self._select(self._tables(z, self.degrees), "feature")
@@ -95,16 +92,12 @@ class SymmetricSumformer(BoxFeatures, SequenceReader):
         """ψ(x_i, Σ) for tokens x (batch, s, d) that are among those Σ was taken over."""
         x = x.to(self.inside)
         widest = max(1, len(self.terms), len(self.products) + 1)
-        slab = (
-            x.shape[1] if torch.compiler.is_compiling() else max(1, slab_elements(x) // (widest * max(1, x.shape[0])))
-        )
-        pieces = [x] if slab >= x.shape[1] else list(torch.split(x, slab, dim=1))
-        out = [self._psi(piece, state.total) for piece in pieces]
+        out = [self._psi(piece, state.total) for (piece,) in slabs(widest, x)]
         return torch.cat(out, dim=1).to(self.outside)
 
     def _read(self, x: Tensor, keep: Tensor | None) -> Tensor:
         x = self._padded(x, keep)
-        return zero_padding(self.psi_of(x, self.summarise(x, None, keep)), keep)
+        return zero_padding(self.psi_of(x, self._summarise(x, None, keep)), keep)
 
     def _psi(self, x: Tensor, total: Tensor) -> Tensor:
         tables = self._tables(x, self.degrees)
