@@ -24,7 +24,7 @@ from sumformer.nn.segments import Segments, segments_of
 from sumformer.targets import Node, reductions
 from sumformer.targets.opaque import OpaqueTarget
 from sumformer.targets.target import Target
-from sumformer.theorems.alberti_2023.arithmetic import ARITHMETICS
+from sumformer.theorems.alberti_2023.arithmetic import ARITHMETICS, Arithmetic
 from sumformer.theorems.architectures import theorem
 from sumformer.theorems.built import Built
 from sumformer.theorems.counts import check_counts, check_weights, counts_of
@@ -216,38 +216,46 @@ def construct(
     """
     start = time.perf_counter()
     f, epsilon = asked_target(target, domain), asked_epsilon(epsilon)
+    arithmetic = _arithmetic(dtype)
+    if f.positioned and f.tokens.maximum > EXACT_PLACES and arithmetic.name != "float64":
+        raise RefusedError(f"places beyond {EXACT_PLACES} are no float32 numbers", ["dtype float64 knows them"])
+    refuse_coordinates(f)
+    options = asked_options(options, p=p, pattern=pattern, fused=fused)
+    built = _built(f, epsilon, arithmetic, architecture, route, options)
+    if not built.total <= epsilon:
+        raise RefusedError(f"ε = {epsilon:g} is not reached: {shown_up(built.total)} is proved", reachable=built.total)
+    if f.positioned and not built.constants.get("positions"):
+        built = replace(built, network=Positioned(built.network), constants={**built.constants, "positions": True})
+    certificate = _certificate(built.target or f, epsilon, arithmetic.name, built)
+    return Construction(f, built.network, certificate, time.perf_counter() - start, built.passed_over)
+
+
+def _arithmetic(dtype: object) -> Arithmetic:
     name = str(dtype).removeprefix("torch.")
     if name not in ARITHMETICS:
         raise InputError(f"construct: expected dtype in {tuple(ARITHMETICS)}, got {dtype!r}")
-    arithmetic = ARITHMETICS[name]
-    if f.positioned and f.tokens.maximum > EXACT_PLACES and name != "float64":
-        raise RefusedError(f"places beyond {EXACT_PLACES} are no float32 numbers", ["dtype float64 knows them"])
-    refuse_coordinates(f)
-    passed_over: tuple[str, ...] = ()
-    options = asked_options(options, p=p, pattern=pattern, fused=fused)
+    return ARITHMETICS[name]
+
+
+def _built(
+    f: Target | OpaqueTarget,
+    epsilon: float,
+    arithmetic: Arithmetic,
+    architecture: str,
+    route: str | None,
+    options: Mapping[str, Any],
+) -> Built:
+    """By a route of A 4.1, or by the theorem of another architecture."""
     if architecture == "sumformer":
         foreign = [key for key in options if key != "code"]
         if foreign:
             raise InputError(
                 f"construct: a sumformer has one option, code; another architecture may take {spelt(foreign)}"
             )
-        built, passed_over = by_route(f, epsilon, arithmetic, route, options.get("code"))
-    elif isinstance(f, OpaqueTarget):
+        return by_route(f, epsilon, arithmetic, route, options.get("code"))
+    if isinstance(f, OpaqueTarget):
         raise RefusedError("a function without a formula can only become a sumformer, by route grid")
-    else:
-        built = theorem(architecture, options)(f, epsilon, arithmetic, route=route, **options)
-        passed_over = built.passed_over
-    if not built.total <= epsilon:
-        raise RefusedError(f"ε = {epsilon:g} is not reached: {shown_up(built.total)} is proved", reachable=built.total)
-    if f.positioned and not built.constants.get("positions"):
-        built = replace(built, network=Positioned(built.network), constants={**built.constants, "positions": True})
-    return Construction(
-        f,
-        built.network,
-        _certificate(built.target or f, epsilon, name, built),
-        time.perf_counter() - start,
-        passed_over,
-    )
+    return theorem(architecture, options)(f, epsilon, arithmetic, route=route, **options)
 
 
 def load(directory: str | Path, *, function: Callable[[Tensor], Tensor] | None = None) -> Construction:

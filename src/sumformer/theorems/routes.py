@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from importlib import import_module
 from math import inf
 from typing import Any
@@ -29,56 +30,57 @@ _ROUTES = {
 }
 ROUTES = tuple(_ROUTES)
 FEW = 64  # tokens; up to here the code of route grid is a few numbers, and the own token is kept as it is
-TRIED = ("sums", "mesh")  # the others are taken at their word
+GUESSING = ("exact", "sums", "mesh")  # an ε they name may be a guess; the others are taken at their word
 PATIENCE = 5.0  # seconds to look for an ε that can be had
 
 
 def by_route(
     f: Target | OpaqueTarget, epsilon: float, arithmetic: Arithmetic, route: str | None, code: str | None = None
-) -> tuple[Built, tuple[str, ...]]:
-    """The network of the forced route, or of the first that meets ε, and why earlier ones were passed over."""
+) -> Built:
+    """The network of the forced route, or of the first that meets ε, with why earlier ones were passed over."""
     if isinstance(f, OpaqueTarget):
         if route not in (None, "grid"):
             raise RefusedError(f"route {route} needs a formula", ["a function without one can take route grid only"])
         route = "grid"
     if code is not None and route != "grid":
         raise InputError("construct: a code is an option of route grid; give route='grid' (--route grid) too")
+    if route not in (None, *ROUTES):
+        raise InputError(f"construct: expected route in {ROUTES}, got {route!r}")
     if route is not None:
-        if route not in ROUTES:
-            raise InputError(f"construct: expected route in {ROUTES}, got {route!r}")
-        if code is not None:
-            return _function(route)(f, epsilon, arithmetic, code), ()
-        return _function(route)(f, epsilon, arithmetic), ()
-    passed: list[str] = []
-    reachable: dict[str, float] = {}
-    guessed: set[str] = set()  # routes whose ε was not tried
-    first: RefusedError | DomainError | None = None
+        return _built(route, f, epsilon, arithmetic, *(() if code is None else (code,)))
+    refusals: dict[str, RefusedError | DomainError] = {}
     for name in in_order(f)[1:]:  # route sums knows a polynomial when it sees one, and then calls itself exact
         try:
-            return _function(name)(f, epsilon, arithmetic), tuple(passed)
+            return replace(_built(name, f, epsilon, arithmetic), passed_over=_in_lines(refusals))
         except (RefusedError, DomainError) as refusal:
-            called = _called(name, f)
-            passed.append(f"{called}: {in_one_line(refusal)}")
-            first = first or refusal
-            if isinstance(refusal, RefusedError) and refusal.reachable is not None:
-                reachable[called] = refusal.reachable
-                taken = isinstance(refusal, ReachedError) or name not in TRIED
-                guessed |= set() if taken else {called}
-    if isinstance(first, UndefinedError) and f.tokens.minimum < f.tokens.maximum:
-        passed = passed[:1]  # a number of tokens would not make it exist
+            refusals[_called(name, f)] = refusal
+    raise _no_route(f, epsilon, arithmetic, refusals) from next(iter(refusals.values()))
+
+
+def _no_route(
+    f: Target | OpaqueTarget, epsilon: float, arithmetic: Arithmetic, refusals: dict[str, RefusedError | DomainError]
+) -> RefusedError:
+    """What every route says, and the least ε that one of them certifies; a guess counts when it was tried."""
+    lines = [unnamed(line) for line in _in_lines(refusals)]  # one ε is named below, for all
+    if isinstance(next(iter(refusals.values())), UndefinedError) and f.tokens.minimum < f.tokens.maximum:
+        lines = lines[:1]  # a number of tokens would not make it exist
+    named = {name: e for name, e in refusals.items() if isinstance(e, RefusedError)}
+    reachable = {name: e.reachable for name, e in named.items() if e.reachable is not None}
+    guessed = {name for name in reachable if name in GUESSING and not isinstance(named[name], ReachedError)}
     best = min(reachable, key=reachable.__getitem__, default=None)
     if best is not None and best in guessed:
-        found = _tried(f, epsilon, arithmetic, best, reachable.pop(best))
+        found = _tried(f, epsilon, arithmetic, best, reachable[best])
         reachable = {name: e for name, e in reachable.items() if name not in guessed}
         reachable |= {} if found is None else {best: found}
         best = min(reachable, key=reachable.__getitem__, default=None)
-    passed = [unnamed(line) for line in passed]  # what was tried is said below
     least = None if best is None else reachable[best]
-    raise RefusedError(
-        f"no route certifies ε = {epsilon:g} for this target",
-        [*passed, *([] if least is None else [f"{NEAREST}{shown_up(least, 2)} by route {best}"])],
-        least,
-    ) from first
+    if least is not None:
+        lines.append(f"{NEAREST}{shown_up(least, 2)} by route {best}")
+    return RefusedError(f"no route certifies ε = {epsilon:g} for this target", lines, least)
+
+
+def _in_lines(refusals: dict[str, RefusedError | DomainError]) -> tuple[str, ...]:
+    return tuple(f"{name}: {in_one_line(refusal)}" for name, refusal in refusals.items())
 
 
 def in_order(f: Target | OpaqueTarget) -> tuple[str, ...]:
@@ -92,7 +94,7 @@ def _tried(f: Target | OpaqueTarget, epsilon: float, arithmetic: Arithmetic, rou
 
     def attempt(e: float) -> None:
         try:
-            _function(route)(f, e, arithmetic)
+            _built(route, f, e, arithmetic)
         except ReachedError as refusal:
             refused.append(refusal.reachable or inf)
             raise
@@ -117,7 +119,7 @@ def estimate(f: Target, epsilon: float, arithmetic: Arithmetic, route: str) -> E
     return predict(f, epsilon, arithmetic)
 
 
-def _function(route: str) -> Callable[..., Any]:
+def _built(route: str, *arguments: Any) -> Built:
     module, name = _ROUTES[route]
-    function: Callable[..., Any] = getattr(import_module(_HOME + module), name)
-    return function
+    built: Built = getattr(import_module(_HOME + module), name)(*arguments)
+    return built

@@ -104,7 +104,7 @@ def _none_to_compile(epsilon: float, refusals: dict[str, RefusedError | DomainEr
 
 
 def _symmetric(f: Target, epsilon: float, arithmetic: Arithmetic, prefer: Prefer) -> Ideal:
-    built, _ = by_route(f, APPROXIMATION_SHARE * epsilon, arithmetic, "symmetric")
+    built = by_route(f, APPROXIMATION_SHARE * epsilon, arithmetic, "symmetric")
     program, outputs = symmetric_program(built.network, f.box, prefer)
     terms = tuple(t for t in built.terms if t.kind != "rounding")
     return Ideal(built.network.requires_grad_(False), program, outputs, terms, "symmetric", built.constants)
