@@ -7,8 +7,6 @@ W_V takes φ, W_O puts the mean where there was 0: [1 | u | φ | mean φ] is wha
 
 from __future__ import annotations
 
-from functools import partial
-
 import torch
 
 from sumformer.gadgets.saw import Prefer
@@ -17,7 +15,6 @@ from sumformer.targets.target import Target
 from sumformer.theorems.alberti_2023.arithmetic import Arithmetic
 from sumformer.theorems.alberti_2023.compile.mean_head import MeanHead, select
 from sumformer.theorems.alberti_2023.compile.statement import statement
-from sumformer.theorems.alberti_2023.look_up.statement import look_up_asked, look_up_last, look_up_statement
 from sumformer.theorems.built import Built
 
 
@@ -38,7 +35,4 @@ def transformer(
 ) -> Built:
     """The theorem as a program; weights free of n wherever the target is. `activation`, `p`: of route grid."""
     head = MeanHead("transformer", mean_head, f.tokens.maximum + 10)
-    if look_up_asked(route, activation, p):
-        return look_up_statement(f, epsilon, arithmetic, head, activation, p)
-    last = partial(look_up_last, f, epsilon, arithmetic, head)
-    return statement(f, epsilon, arithmetic, route, prefer, head, last)
+    return statement(f, epsilon, arithmetic, route, prefer, head, activation, p)

@@ -8,7 +8,6 @@ number of tokens must be known.
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 
 import torch
 
@@ -20,7 +19,6 @@ from sumformer.targets.target import Target
 from sumformer.theorems.alberti_2023.arithmetic import Arithmetic
 from sumformer.theorems.alberti_2023.compile.mean_head import Head, MeanHead, select
 from sumformer.theorems.alberti_2023.compile.statement import statement
-from sumformer.theorems.alberti_2023.look_up.statement import look_up_asked, look_up_last, look_up_statement
 from sumformer.theorems.built import Built
 
 
@@ -56,8 +54,4 @@ def linformer(
         )
     n = f.tokens.maximum
     head = MeanHead("linformer", mean_head(n, k), n + k + 10, n)
-    tables = replace(head, roundings=n + k + 12)
-    if look_up_asked(route, activation, p):
-        return look_up_statement(f, epsilon, arithmetic, tables, activation, p)
-    last = partial(look_up_last, f, epsilon, arithmetic, tables)
-    return statement(f, epsilon, arithmetic, route, prefer, head, last)
+    return statement(f, epsilon, arithmetic, route, prefer, head, activation, p, replace(head, roundings=n + k + 12))

@@ -6,8 +6,6 @@ the head returns the sum, and W_V carries 1/n; with it (`normalised`) λ cancels
 
 from __future__ import annotations
 
-from functools import partial
-
 import torch
 
 from sumformer.errors import RefusedError
@@ -18,7 +16,6 @@ from sumformer.targets.target import Target
 from sumformer.theorems.alberti_2023.arithmetic import Arithmetic
 from sumformer.theorems.alberti_2023.compile.mean_head import Head, MeanHead, select
 from sumformer.theorems.alberti_2023.compile.statement import statement
-from sumformer.theorems.alberti_2023.look_up.statement import look_up_asked, look_up_last, look_up_statement
 from sumformer.theorems.built import Built
 
 
@@ -65,7 +62,4 @@ def performer(
     n = f.tokens.maximum
     make, tokens = (mean_head(k), None) if normalised else (sum_head(n, k), n)
     head = MeanHead("performer", make, n + 4 * k + 20, tokens)
-    if look_up_asked(route, activation, p):
-        return look_up_statement(f, epsilon, arithmetic, head, activation, p)
-    last = partial(look_up_last, f, epsilon, arithmetic, head)
-    return statement(f, epsilon, arithmetic, route, prefer, head, last)
+    return statement(f, epsilon, arithmetic, route, prefer, head, activation, p)

@@ -1,8 +1,7 @@
-"""What the three theorems share: S within a part of ε, compiled within the rest, the terms of the certificate."""
+"""What A 4.3–4.5 share: S within a part of ε, compiled within the rest, the terms of the certificate; or a look-up."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -15,6 +14,7 @@ from sumformer.theorems.alberti_2023.compile.compiler import USABLE, Parts, comp
 from sumformer.theorems.alberti_2023.compile.mean_head import MeanHead
 from sumformer.theorems.alberti_2023.compile.moderate import require_moderate
 from sumformer.theorems.alberti_2023.guesses import useful
+from sumformer.theorems.alberti_2023.look_up.statement import look_up_asked, look_up_last, look_up_statement
 from sumformer.theorems.built import ROUNDING_SLACK, SLACK, Built, in_one_line
 from sumformer.theorems.nearest import nearest
 
@@ -28,21 +28,19 @@ def statement(
     route: str | None,
     prefer: Prefer,
     head: MeanHead,
-    look_up: Callable[[], Built],
+    activation: str | None,
+    p: float | None,
+    tables: MeanHead | None = None,
 ) -> Built:
-    """N with Σ terms ≤ ε, else, where no route is asked for, the look-up, else a refusal that names an ε."""
-    architecture = head.architecture
-    if prefer not in PREFERENCES:
-        raise InputError(f"{architecture}: expected prefer in {PREFERENCES}, got {prefer!r}")
-    if arithmetic.name != "float64":
-        raise RefusedError(
-            f"a compiled {architecture} is certified in float64 only", [f"dtype='float64'; asked for {arithmetic.name}"]
-        )
-    if route not in (None, "exact", "sums", "symmetric"):
-        raise RefusedError(
-            f"route {route} is not compiled",
-            ["routes exact, sums and symmetric are; for one number of tokens grid is looked up (--route grid)"],
-        )
+    """By route grid a look-up. Else N compiled from S, Σ terms ≤ ε; failing that, the look-up where no route is asked
+    for; failing that, a refusal that names an ε.
+
+    `activation` and `p` are those of a look-up, and so is its head `tables`, where it is not `head`.
+    """
+    tables = head if tables is None else tables
+    if look_up_asked(route, activation, p):
+        return look_up_statement(f, epsilon, arithmetic, tables, activation, p)
+    _check(head.architecture, arithmetic, route, prefer)
 
     def attempt(tolerance: float) -> Built:
         return _built(f, tolerance, arithmetic, route, prefer, head)
@@ -54,7 +52,7 @@ def statement(
         guess, reached = refusal.reachable, []
     if route is None:
         try:
-            return replace(look_up(), passed_over=tuple(reasons) or (message,))
+            return replace(look_up_last(f, epsilon, arithmetic, tables), passed_over=tuple(reasons) or (message,))
         except (RefusedError, DomainError) as refusal:
             reasons.append(f"grid: {in_one_line(refusal)}")
             least = getattr(refusal, "reachable", None)
@@ -66,6 +64,20 @@ def statement(
         reached.append(found)
         reasons.append("no larger ε was found that is met" if found is None else f"nearest, by trying: ε = {found:g}")
     raise RefusedError(message, reasons, min((e for e in reached if e is not None), default=None))
+
+
+def _check(architecture: str, arithmetic: Arithmetic, route: str | None, prefer: Prefer) -> None:
+    if prefer not in PREFERENCES:
+        raise InputError(f"{architecture}: expected prefer in {PREFERENCES}, got {prefer!r}")
+    if arithmetic.name != "float64":
+        raise RefusedError(
+            f"a compiled {architecture} is certified in float64 only", [f"dtype='float64'; asked for {arithmetic.name}"]
+        )
+    if route not in (None, "exact", "sums", "symmetric"):
+        raise RefusedError(
+            f"route {route} is not compiled",
+            ["routes exact, sums and symmetric are; for one number of tokens grid is looked up (--route grid)"],
+        )
 
 
 def _built(
