@@ -90,13 +90,9 @@ def construct(
 ) -> None:
     """Build a network within EPSILON of EXPRESSION for every input, with a proof of it."""
     f = formula_target(expression, n=tokens, d=dim, box=box, positions=positions)
-    options: dict[str, Any] = {} if prefer is None else {"prefer": prefer}
-    options |= {} if code is None else {"code": code}
-    options |= {} if activation is None else {"activation": activation}
-    options |= {} if pattern is None else {"pattern": pattern}
-    options |= {} if norm_p is None else {"p": norm_p}
-    options |= {"fused": True} if fused else {}
-    options |= {} if k is None else {"k": k}
+    asked: dict[str, Any] = {"prefer": prefer, "code": code, "activation": activation, "pattern": pattern, "p": norm_p}
+    asked |= {"fused": fused or None, "k": k}
+    options = {name: value for name, value in asked.items() if value is not None}
     if architecture == "all":
         compare(f, epsilon, route, dtype, options, out, overwrite, as_json)
         return
