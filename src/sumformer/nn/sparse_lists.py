@@ -11,12 +11,15 @@ Transforms of torch.func and forward mode see the formulas themselves, and keep 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from sumformer.kernels.calling import transformed
+
+Formula = Callable[[Tensor, Tensor, Tensor], Tensor]
 
 
 def _logits_formula(q: Tensor, k: Tensor, places: Tensor) -> Tensor:
@@ -37,55 +40,29 @@ def _spread_formula(w: Tensor, q: Tensor, places: Tensor) -> Tensor:
     return out.to(q.dtype)
 
 
-class _Logits(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, q: Tensor, k: Tensor, places: Tensor) -> Tensor:
-        ctx.save_for_backward(q, k, places)
-        return _logits_formula(q, k, places)
+def _linear(formula: Formula, gradients: Callable[[Tensor, Tensor, Tensor, Tensor], tuple[Tensor, Tensor]]) -> Formula:
+    """`formula`(a, b, places) with its `gradients`(∂, a, b, places) in a and b."""
 
-    @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor, None]:
-        q, k, places = ctx.saved_tensors
-        return _mix(gradient, k, places), _spread(gradient, q, places), None
+    class ListOperation(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, a: Tensor, b: Tensor, places: Tensor) -> Tensor:
+            ctx.save_for_backward(a, b, places)
+            return formula(a, b, places)
 
+        @staticmethod
+        def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor, None]:
+            return *gradients(gradient, *ctx.saved_tensors), None
 
-class _Mix(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, w: Tensor, v: Tensor, places: Tensor) -> Tensor:
-        ctx.save_for_backward(w, v, places)
-        return _mix_formula(w, v, places)
+    def run(a: Tensor, b: Tensor, places: Tensor) -> Tensor:
+        out: Tensor = (formula if transformed() else ListOperation.apply)(a, b, places)
+        return out
 
-    @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor, None]:
-        w, v, places = ctx.saved_tensors
-        return _logits(gradient, v, places), _spread(w, gradient, places), None
+    return run
 
 
-class _Spread(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, w: Tensor, q: Tensor, places: Tensor) -> Tensor:
-        ctx.save_for_backward(w, q, places)
-        return _spread_formula(w, q, places)
-
-    @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor, None]:
-        w, q, places = ctx.saved_tensors
-        return _logits(q, gradient, places), _mix(w, gradient, places), None
-
-
-def _logits(q: Tensor, k: Tensor, places: Tensor) -> Tensor:
-    out: Tensor = (_logits_formula if transformed() else _Logits.apply)(q, k, places)
-    return out
-
-
-def _mix(w: Tensor, v: Tensor, places: Tensor) -> Tensor:
-    out: Tensor = (_mix_formula if transformed() else _Mix.apply)(w, v, places)
-    return out
-
-
-def _spread(w: Tensor, q: Tensor, places: Tensor) -> Tensor:
-    out: Tensor = (_spread_formula if transformed() else _Spread.apply)(w, q, places)
-    return out
+_logits: Formula = _linear(_logits_formula, lambda g, q, k, places: (_mix(g, k, places), _spread(g, q, places)))
+_mix: Formula = _linear(_mix_formula, lambda g, w, v, places: (_logits(g, v, places), _spread(w, g, places)))
+_spread: Formula = _linear(_spread_formula, lambda g, w, q, places: (_logits(q, g, places), _mix(w, g, places)))
 
 
 def list_logits(q: Tensor, k: Tensor, places: Tensor) -> Tensor:
