@@ -16,20 +16,28 @@ from sumformer.algebra.rounding import shown_up
 from sumformer.certificates.certificate import CERTIFICATE_FILE, OWN_TOKEN, Certificate, sha256
 from sumformer.errors import FileFormatError, InputError, RefusedError, ShapeError
 from sumformer.nn.deep_transformer import DeepTransformer
-from sumformer.nn.inputs import check_tokens, keep_from_attention_mask, zero_padding
+from sumformer.nn.inputs import check_tokens, zero_padding
 from sumformer.nn.patterns.pattern import Pattern
 from sumformer.nn.positioned import Positioned
 from sumformer.nn.pretrained import CONFIG_FILE, WEIGHTS_FILE, PretrainedModule
 from sumformer.nn.segments import Segments, segments_of
-from sumformer.targets import Node, reductions
+from sumformer.targets import Node
 from sumformer.targets.opaque import OpaqueTarget
 from sumformer.targets.target import Target
-from sumformer.theorems.alberti_2023.arithmetic import ARITHMETICS, Arithmetic
+from sumformer.theorems.alberti_2023.arithmetic import Arithmetic
 from sumformer.theorems.architectures import theorem
 from sumformer.theorems.built import Built
 from sumformer.theorems.counts import check_counts, check_weights, counts_of
+from sumformer.theorems.covered_calls import check_inside, check_precision, refuse_queries_apart, refuse_strangers
 from sumformer.theorems.kept_numbers import KeptNumbers
-from sumformer.theorems.request import asked_epsilon, asked_options, asked_target, refuse_coordinates, spelt
+from sumformer.theorems.request import (
+    asked_arithmetic,
+    asked_epsilon,
+    asked_options,
+    asked_target,
+    refuse_coordinates,
+    spelt,
+)
 from sumformer.theorems.routes import by_route
 from sumformer.theorems.saved_folder import REPORT_FILE, check_folder
 from sumformer.theorems.saved_target import saved_target
@@ -73,6 +81,28 @@ class Construction:
 
         A pack of sequences is X (1, total, d) with `cu_seqlens`; each of them has a number of tokens that is allowed.
         """
+        segments = self._checked(X, sources, weights, attention_mask, cu_seqlens, max_seqlen)
+        with torch.autocast(X.device.type, enabled=False):  # in the stated arithmetic, not in half of it
+            if segments is not None:
+                packed: Tensor = self.network(X, cu_seqlens=segments)
+                return packed
+            if sources is None and weights is None:
+                out: Tensor = self.network(X, attention_mask=attention_mask)
+                return out
+            state = self.network.summarise(X if sources is None else sources, weights, attention_mask)
+            result: Tensor = self.network.apply(X, state)
+        return zero_padding(result, None if attention_mask is None or sources is not None else attention_mask != 0)
+
+    def _checked(
+        self,
+        X: Tensor,
+        sources: Tensor | None,
+        weights: Tensor | None,
+        attention_mask: Tensor | None,
+        cu_seqlens: Tensor | Segments | None,
+        max_seqlen: int | None,
+    ) -> Segments | None:
+        """The pack, if it is one; what the certificate does not cover is an `InputError`."""
         points = X if sources is None else sources
         self._check_tokens(points, attention_mask)
         segments = self._pack(X, attention_mask, cu_seqlens, max_seqlen)
@@ -88,18 +118,10 @@ class Construction:
         group, in_a_row = (getattr(self.network, name, None) for name in ("group", "groups_in_a_row"))
         check_counts(counts, places, self.target.tokens, group, bool(in_a_row))
         if sources is not None or weights is not None:
-            self._refuse_others()
+            refuse_queries_apart(self.target, self.network, self.certificate.architecture)
         if OWN_TOKEN in self.certificate.assumptions:
-            self._refuse_strangers(sources, weights, attention_mask)
-        with torch.autocast(X.device.type, enabled=False):  # in the stated arithmetic, not in half of it
-            if segments is not None:
-                packed: Tensor = self.network(X, cu_seqlens=segments)
-                return packed
-            if sources is None and weights is None:
-                out: Tensor = self.network(X, attention_mask=attention_mask)
-                return out
-            result: Tensor = self.network.apply(X, self.network.summarise(points, weights, attention_mask))
-        return zero_padding(result, None if attention_mask is None or sources is not None else attention_mask != 0)
+            refuse_strangers(sources, weights, attention_mask)
+        return segments
 
     def _pack(
         self, X: Tensor, mask: Tensor | None, cu_seqlens: Tensor | Segments | None, max_seqlen: int | None
@@ -109,14 +131,10 @@ class Construction:
         return None if segments is None else replace(segments, max_seqlen=max(1, int(segments.lengths.max())))
 
     def _check_tokens(self, X: Tensor, attention_mask: Tensor | None) -> None:
-        """Shape, precision, and the box: padding may lie anywhere."""
-        box = self.target.input_box
-        check_tokens("construction", X, box.d)
-        self._check_precision(X)
-        keep = keep_from_attention_mask("construction", X, attention_mask)
-        if keep is None or not bool((box.contains(X) | ~keep).all()):
-            centre = X.new_tensor([float(c) for c in box.centre])
-            box.check(X if keep is None else torch.where(keep.unsqueeze(-1), X, centre))
+        check_tokens("construction", X, self.target.input_box.d)
+        self.check_kept()
+        check_precision(X, self.network.outside, self.certificate.arithmetic)
+        check_inside(X, self.target.input_box, attention_mask)
 
     def check_kept(self, thorough: bool = False) -> None:
         """Refuse to speak for a network that is another one by now."""
@@ -129,42 +147,6 @@ class Construction:
             raise InputError(
                 "the network's weights are no longer those that the certificate is about: construct it again, "
                 "or go on without a certificate: network(X), network.save_pretrained(folder)"
-            )
-
-    def _check_precision(self, X: Tensor) -> None:
-        outside = self.network.outside
-        self.check_kept()
-        if X.dtype.itemsize < 2:
-            raise InputError(f"this construction takes {outside} tokens, got {X.dtype}: convert them, x.to({outside})")
-        if X.dtype.itemsize > outside.itemsize:
-            raise InputError(
-                f"this construction is certified for {outside} tokens, got {X.dtype}: convert them, x.to({outside})"
-            )
-        products = (torch.backends.cuda if X.is_cuda else torch.backends.mkldnn).matmul.fp32_precision
-        if self.certificate.arithmetic == "float32" and products not in ("none", "ieee"):
-            raise InputError(
-                f"matrix products of float32 are set to {products}, which the certificate does not cover: "
-                "torch.set_float32_matmul_precision('highest'), or construct with dtype='mixed'"
-            )
-
-    def _refuse_others(self) -> None:
-        if not hasattr(self.network, "summarise"):
-            raise InputError(f"sources and weights need a sum over tokens; a {self.certificate.architecture} has lists")
-        f = self.target
-        if getattr(self.network, "own_among_sources", False):
-            raise InputError("this network takes the own token out of the sum: queries must be the sources")
-        if isinstance(f, Target) and any(r.kind.endswith("others") for r in reductions(f.expression)):
-            raise InputError("sum_others and mean_others leave out the own token: queries must be the sources")
-
-    def _refuse_strangers(self, sources: Tensor | None, weights: Tensor | None, attention_mask: Tensor | None) -> None:
-        """Queries that are not among the tokens summed, where the certificate is of those that are."""
-        absent = torch.zeros(1) if weights is None else weights < 1
-        if weights is not None and attention_mask is not None:
-            absent = absent & (attention_mask != 0)
-        if sources is not None or bool(absent.any()):
-            raise InputError(
-                "this construction is certified for queries that are among the sources, as its sums are bounded from "
-                "below by their own term: take the sources as X, weights ≥ 1; network.apply answers without a proof"
             )
 
     def save(self, directory: str | Path) -> None:
@@ -215,8 +197,7 @@ def construct(
     Transformer.
     """
     start = time.perf_counter()
-    f, epsilon = asked_target(target, domain), asked_epsilon(epsilon)
-    arithmetic = _arithmetic(dtype)
+    f, epsilon, arithmetic = asked_target(target, domain), asked_epsilon(epsilon), asked_arithmetic(dtype)
     if f.positioned and f.tokens.maximum > EXACT_PLACES and arithmetic.name != "float64":
         raise RefusedError(f"places beyond {EXACT_PLACES} are no float32 numbers", ["dtype float64 knows them"])
     refuse_coordinates(f)
@@ -228,13 +209,6 @@ def construct(
         built = replace(built, network=Positioned(built.network), constants={**built.constants, "positions": True})
     certificate = _certificate(built.target or f, epsilon, arithmetic.name, built)
     return Construction(f, built.network, certificate, time.perf_counter() - start, built.passed_over)
-
-
-def _arithmetic(dtype: object) -> Arithmetic:
-    name = str(dtype).removeprefix("torch.")
-    if name not in ARITHMETICS:
-        raise InputError(f"construct: expected dtype in {tuple(ARITHMETICS)}, got {dtype!r}")
-    return ARITHMETICS[name]
 
 
 def _built(

@@ -1,4 +1,4 @@
-"""What is asked of `construct`: ε > 0, p ≥ 1, a domain and options; each as it should be, or an `InputError`."""
+"""What is asked of `construct`: ε > 0, p ≥ 1, a domain, a dtype, options; each as it should be, or an `InputError`."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from sumformer.targets.gallery import refuse_name
 from sumformer.targets.opaque import OpaqueTarget
 from sumformer.targets.target import Target
 from sumformer.targets.target import target as make_target
+from sumformer.theorems.alberti_2023.arithmetic import ARITHMETICS, Arithmetic
 
 _DOMAIN = tuple(signature(make_target).parameters)[1:]
 
@@ -52,6 +53,14 @@ def asked_epsilon(value: Any) -> float:
     if found is None or not 0 < found < inf:
         raise InputError(f"epsilon: expected a number 0 < ε < ∞, as 1e-3, got {_shown(value)}")
     return found
+
+
+def asked_arithmetic(dtype: Any) -> Arithmetic:
+    """By its name, or as torch.float64."""
+    name = str(dtype).removeprefix("torch.")
+    if name not in ARITHMETICS:
+        raise InputError(f"construct: expected dtype in {tuple(ARITHMETICS)}, got {dtype!r}")
+    return ARITHMETICS[name]
 
 
 def asked_options(options: Mapping[str, Any] | None, **given: Any) -> dict[str, Any]:
