@@ -59,17 +59,8 @@ def _compiled(data: Any, tensors: Tensors) -> Compiled:
     ledger = data["ledger"]
     has_keys(ledger, {"centre", "radius", "values", "gadgets", "attention", "outputs", "tokens"})
     _no_modules(ledger)
-    d, width = integer(data["read_in"]["in_features"], 1, 64), integer(data["read_in"]["out_features"], 1, MAX_WIDTH)
-    outputs = integer(data["read_out"]["out_features"], 1, 4096)
-    for layer, shape, bias in ((data["read_in"], (d, width), True), (data["read_out"], (width, outputs), False)):
-        wanted = {"type": "torch.Linear", "in_features": shape[0], "out_features": shape[1], "bias": bias}
-        if not same(layer, wanted):
-            raise ValueError(f"expected {wanted}, got {layer}")
-    if data["blocks"].keys() != {"type", "modules"} or data["blocks"]["type"] != "torch.Sequential":
-        raise ValueError("expected a sequence of blocks")
-    blocks = data["blocks"]["modules"]
-    if not isinstance(blocks, list) or not 1 <= len(blocks) <= MAX_BLOCKS:
-        raise ValueError(f"expected 1 to {MAX_BLOCKS} blocks")
+    d, width, outputs = _sizes(data["read_in"], data["read_out"])
+    blocks = _blocks(data["blocks"])
     place = ledger["attention"]
     has_keys(place, {"block", "values", "means", "from", "to"})
     at = integer(place["block"], 0, len(blocks) - 1)
@@ -108,6 +99,26 @@ def _compiled(data: Any, tensors: Tensors) -> Compiled:
         layers=layers,
         tensors=tensors,
     )
+
+
+def _sizes(read_in: Any, read_out: Any) -> tuple[int, int, int]:
+    """Of a token, of the stream and of an output: the layers at both ends are linear, the first with a bias."""
+    d, width = integer(read_in["in_features"], 1, 64), integer(read_in["out_features"], 1, MAX_WIDTH)
+    outputs = integer(read_out["out_features"], 1, 4096)
+    for layer, shape, bias in ((read_in, (d, width), True), (read_out, (width, outputs), False)):
+        wanted = {"type": "torch.Linear", "in_features": shape[0], "out_features": shape[1], "bias": bias}
+        if not same(layer, wanted):
+            raise ValueError(f"expected {wanted}, got {layer}")
+    return d, width, outputs
+
+
+def _blocks(data: Any) -> list[Any]:
+    if data.keys() != {"type", "modules"} or data["type"] != "torch.Sequential":
+        raise ValueError("expected a sequence of blocks")
+    blocks = data["modules"]
+    if not isinstance(blocks, list) or not 1 <= len(blocks) <= MAX_BLOCKS:
+        raise ValueError(f"expected 1 to {MAX_BLOCKS} blocks")
+    return blocks
 
 
 def _no_modules(part: Any) -> None:

@@ -64,20 +64,19 @@ class Head:
     count: int = 1  # tokens whose values are added before they are divided
 
 
+@dataclass(frozen=True)
+class _Mixing:
+    """Of the tensors beside W_Q … W_O: their names, how far off a mean they are, and roundings in a row."""
+
+    roundings: int
+    tensors: frozenset[str] = frozenset()
+    drift: float = 0.0
+    mixed: float = 0.0
+
+
 def read_head(net: Attending, tokens: Tokens) -> Head:
     """The attention's settings and tensors, every weight beside the ledger's 0."""
-    data, kind = net.attention, net.attention.get("type")
-    if kind not in _SETTINGS or data.keys() != _SETTINGS[kind] | {"type", "d_model"}:
-        raise Unproved(f"attention: unknown or with unknown settings: {kind}")
-    if not same(data["d_model"], net.width) or not same(data["nhead"], 1) or data.get("query_bias", False) is not False:
-        raise Unproved("attention: expected one head over the stream, without biases")
-    if data.get("normaliser", {"type": "Softmax"}) != {"type": "Softmax"} or not isinstance(
-        data.get("scale", True), bool
-    ):
-        raise Unproved("attention: expected softmax, divided by √d or not")
-    if not is_integer(seed := data.get("seed", 0)) or not -(2**63) <= seed < 2**64:
-        raise Unproved(f"attention: ω cannot be drawn from the seed {seed!r}")
-    size, k = _count(data["d_head"]), _count(data.get("k", 1))
+    kind, size, k = _settings(net)
     prefix = f"blocks.{net.attention_block}.attention."
     shapes = {"W_Q": (size, net.width), "W_K": (size, net.width), "W_V": (size, net.width), "W_O": (net.width, size)}
     found = {name: tensor(net.tensors, f"{prefix}{name}.weight", shape) for name, shape in shapes.items()}
@@ -86,38 +85,57 @@ def read_head(net: Attending, tokens: Tokens) -> Head:
     if len(net.sources) > size:
         raise Unproved("attention: it has fewer coordinates than means")
     n = tokens.maximum
-    known = net.tokens if net.tokens is not None else n
     if net.tokens is not None and not (tokens.exact and net.tokens == n):
         raise Unproved(f"tokens: the head is made for {net.tokens}")
-    share = Fraction(1, known) if kind == "PerformerAttention" else Fraction(1)
-    drifts = [
-        _selection(found["W_V"], list(enumerate(net.sources)), share, "W_V"),
-        _selection(found["W_O"], [(c, i) for i, c in enumerate(net.targets)], Fraction(1), "W_O"),
-    ]
-    extra, roundings, mixed = set(), n + 8, 0.0
-    if kind == "LinformerAttention":
-        if net.tokens is None or not same(data["n_max"], n):
-            raise Unproved("attention: E and F need the number of tokens")
-        E, F = (tensor(net.tensors, f"{prefix}{name}", (k, n)) for name in ("E", "F"))
-        if not float(np.abs(E).max()) < 1e100:
-            raise Unproved("attention: E is not a finite mixture")
-        drifts.append(max(_relative(float(v), Fraction(1, n)) for v in (F.min(), F.max())))
-        extra, roundings, mixed = {f"{prefix}E", f"{prefix}F"}, n + k + 10, 2 * n * float(np.abs(E).max())
-    elif kind != "SoftmaxAttention":
-        if kind == "PerformerAttention" and net.tokens is None:
-            raise Unproved("attention: the unnormalised head needs the number of tokens")
-        omega = tensor(net.tensors, f"{prefix}omega", (k, size))
-        if not float(np.abs(omega).max(initial=0.0)) < 1e100:
-            raise Unproved("attention: ω is not finite")
-        extra, roundings = {f"{prefix}omega"}, n + 2 * k + 12
-    if roundings * U > 0.1:
+    share = Fraction(1, n) if kind == "PerformerAttention" else Fraction(1)
+    of_values = _selection(found["W_V"], list(enumerate(net.sources)), share, "W_V")
+    of_output = _selection(found["W_O"], [(c, i) for i, c in enumerate(net.targets)], Fraction(1), "W_O")
+    mixing = _mixing(net, kind, (k, size), n, prefix)
+    if mixing.roundings * U > 0.1:
         raise Unproved("attention: more tokens than rounding allows")
-    gamma = roundings * U / (1 - roundings * U)
+    gamma = mixing.roundings * U / (1 - mixing.roundings * U)
     relative = 0.0  # Π (1 + drift) (1 + γ) − 1: every weight is a factor of the one before
-    for drift in (*drifts, gamma):
+    for drift in (of_values, of_output, mixing.drift, gamma):
         relative += drift + relative * drift
     weights = {f"{prefix}{name}.weight" for name in shapes}
-    return Head(relative * (1 + 1e-12), frozenset(weights | extra), mixed, n)
+    return Head(relative * (1 + 1e-12), mixing.tensors | weights, mixing.mixed, n)
+
+
+def _settings(net: Attending) -> tuple[str, int, int]:
+    """The attention's type, the width of its head, and k; settings that the proof does not know are refused."""
+    data, kind = net.attention, net.attention.get("type")
+    if kind not in _SETTINGS or data.keys() != _SETTINGS[kind] | {"type", "d_model"}:
+        raise Unproved(f"attention: unknown or with unknown settings: {kind}")
+    if not same(data["d_model"], net.width) or not same(data["nhead"], 1) or data.get("query_bias", False) is not False:
+        raise Unproved("attention: expected one head over the stream, without biases")
+    softmax = data.get("normaliser", {"type": "Softmax"}) == {"type": "Softmax"}
+    if not softmax or not isinstance(data.get("scale", True), bool):
+        raise Unproved("attention: expected softmax, divided by √d or not")
+    if not is_integer(seed := data.get("seed", 0)) or not -(2**63) <= seed < 2**64:
+        raise Unproved(f"attention: ω cannot be drawn from the seed {seed!r}")
+    return kind, _count(data["d_head"]), _count(data.get("k", 1))
+
+
+def _mixing(net: Attending, kind: str, shape: tuple[int, int], n: int, prefix: str) -> _Mixing:
+    """Of n tokens; E and F are (k, n), ω has the `shape` (k, width of the head)."""
+    k = shape[0]
+    if kind == "SoftmaxAttention":
+        return _Mixing(n + 8)
+    if kind == "LinformerAttention":
+        if net.tokens is None or not same(net.attention["n_max"], n):
+            raise Unproved("attention: E and F need the number of tokens")
+        E, F = (tensor(net.tensors, f"{prefix}{name}", (k, n)) for name in ("E", "F"))
+        largest = float(np.abs(E).max())
+        if not largest < 1e100:
+            raise Unproved("attention: E is not a finite mixture")
+        drift = max(_relative(float(v), Fraction(1, n)) for v in (F.min(), F.max()))
+        return _Mixing(n + k + 10, frozenset({f"{prefix}E", f"{prefix}F"}), drift, 2 * n * largest)
+    if kind == "PerformerAttention" and net.tokens is None:
+        raise Unproved("attention: the unnormalised head needs the number of tokens")
+    omega = tensor(net.tensors, f"{prefix}omega", shape)
+    if not float(np.abs(omega).max(initial=0.0)) < 1e100:
+        raise Unproved("attention: ω is not finite")
+    return _Mixing(n + 2 * k + 12, frozenset({f"{prefix}omega"}))
 
 
 def _selection(matrix: Floats, places: list[tuple[int, int]], share: Fraction, name: str) -> float:
