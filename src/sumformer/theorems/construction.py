@@ -189,12 +189,14 @@ def construct(
 ) -> Construction:
     """A network N with sup_X ‖f(X) − N(X)‖_∞ ≤ ε and a certificate of it; refuses with reasons what it cannot prove.
 
-    `architecture` is one of `ARCHITECTURES`; `route` forces a proof of A 4.1, else the first that meets ε is taken.
-    `dtype` is "float64", "float32", or "mixed" (float32 in and out, float64 inside). A string or tree takes the
-    keywords of `sumformer.target`: n, d, box, positions. `options` go to the architecture's theorem (prefer, or,
-    of a sumformer by route grid, code: one of `sumformer.nn.codes.CODES`); `p` is that of d_p,
-    `pattern` the connections ("strided:2") and `fused` finds look-up layers by search, for the deep and the sparse
-    Transformer.
+    target          a formula as a string or tree, with n, d, box, positions as in `sumformer.target`; or a target
+    architecture    one of `theorems.architectures.ARCHITECTURES`
+    route           the proof of A 4.1 to use; without it, the first that meets ε
+    dtype           "float64", "float32", or "mixed" (float32 in and out, float64 inside)
+    p               for networks that meet ε in d_p(f, N) = (∫ ‖f − N‖_p^p)^{1/p} instead of the sup norm
+    pattern         a sparse Transformer's connections, as "strided:2"
+    fused           of a deep or sparse Transformer: find look-up layers by search, with the same results
+    options         others by name: prefer, activation, k, … of an architecture's theorem, code of route grid
     """
     start = time.perf_counter()
     f, epsilon, arithmetic = asked_target(target, domain), asked_epsilon(epsilon), asked_arithmetic(dtype)

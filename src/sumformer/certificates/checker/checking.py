@@ -1,8 +1,10 @@
 """check(directory): is the claim of a saved construction true? Everything is derived again from the saved files.
 
+f is the target, N the saved network, B' the bound found here; `total` and ε are the certificate's.
+
 0. integrity        hashes; certificate, configuration and weights fit together
 1. identity         every reduction is exactly the sum of its terms, with the kernels as written
-2. kernels          e_g ≥ sup |K_g − K̃_g| with the stored coefficients
+2. kernels          e_g ≥ sup |K_g − K̃_g|, K̃_g the polynomial with the stored coefficients
 3. propagation      B' ≥ sup |f − N| in the stated arithmetic
 4. verified         iff nothing failed and B' ≤ total ≤ ε
 """

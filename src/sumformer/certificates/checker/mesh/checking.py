@@ -1,8 +1,10 @@
 """check(directory) of a `MeshSumformer`: everything is derived again from the saved files.
 
+f is the target, N the saved network, B' the bound found here; `total` and ε are the certificate's.
+
 0. integrity        hashes; certificate, configuration and samples fit together
 1. identity         every reduction is exactly the sum of its terms, every kernel a function of x − y
-2. kernels          e_g ≥ sup |K_g − K̂_g| with the stored samples, at the places that N computes
+2. kernels          e_g ≥ sup |K_g − K̂_g|, K̂_g from the stored samples, at the places that N computes
 3. propagation      B' ≥ sup |f − N| in the stated arithmetic
 4. verified         iff nothing failed and B' ≤ total ≤ ε
 """
