@@ -78,3 +78,16 @@ def put(*path: Any) -> Callable[[Any], Change]:
         return change
 
     return with_value
+
+
+def halve(old: float) -> float:
+    return old / 2
+
+
+def shift(name: str, by: float) -> Callable[[dict[str, np.ndarray]], None]:
+    """The last entry of a tensor, moved."""
+
+    def change(tensors: dict[str, np.ndarray]) -> None:
+        tensors[name][-1] += by
+
+    return change

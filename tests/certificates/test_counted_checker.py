@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from tampered import Change, Copy, Sample, Samples, put
+from tampered import Change, Copy, Sample, Samples, halve, put, shift
 
 from sumformer.certificates.attack import attack
 from sumformer.certificates.checker import check
@@ -42,10 +41,6 @@ def test_honest_files_verify(samples: Samples, name: str):
     found = check(samples(name))
     assert found.verified, found.failures
     assert found.bound <= found.claimed <= found.epsilon
-
-
-def halve(old: float) -> float:
-    return old / 2
 
 
 CERTIFICATE: list[tuple[str, str, Change]] = [
@@ -144,13 +139,6 @@ def test_changed_networks_fail(copy: Copy, name: str, change: Change):
 def test_networks_that_make_no_sense_are_refused(copy: Copy, change: Change):
     with pytest.raises(FileFormatError):
         check(copy("far").edit("config", change).folder)
-
-
-def shift(name: str, by: float) -> Callable[[dict[str, np.ndarray]], None]:
-    def change(tensors: dict[str, np.ndarray]) -> None:
-        tensors[name][-1] += by
-
-    return change
 
 
 @pytest.mark.parametrize(

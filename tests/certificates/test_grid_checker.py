@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from tampered import Change, Copy, Sample, Samples, Tampered, put
+from tampered import Change, Copy, Sample, Samples, Tampered, halve, put, shift
 
 from sumformer.certificates.attack import attack
 from sumformer.certificates.checker import check
@@ -54,10 +53,6 @@ def test_a_positioned_sum_verifies(tmp_path: Path):
     assert found.verified, found.failures
     saved = Tampered(tmp_path, tmp_path / "copy").weights(lambda tensors: next(iter(tensors.values())).fill(0.0))
     assert not check(saved.folder).verified
-
-
-def halve(old: float) -> float:
-    return old / 2
 
 
 CERTIFICATE: list[tuple[str, str, Change]] = [
@@ -165,13 +160,6 @@ def test_tokens_are_those_that_the_target_allows(tmp_path: Path):
 def test_networks_that_make_no_sense_are_refused(copy: Copy, change: Change):
     with pytest.raises(FileFormatError):
         check(copy("max").edit("config", change).folder)
-
-
-def shift(name: str, by: float) -> Callable[[dict[str, np.ndarray]], None]:
-    def change(tensors: dict[str, np.ndarray]) -> None:
-        tensors[name][-1] += by
-
-    return change
 
 
 @pytest.mark.parametrize(
