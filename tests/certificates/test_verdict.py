@@ -15,7 +15,9 @@ from sumformer.certificates.checker.verdict import (
     claims,
     finite_sum,
     key_failures,
+    proved_verdict,
     proving,
+    sum_above,
     term_failures,
     verdict,
 )
@@ -89,6 +91,20 @@ def test_what_stops_a_proof_is_a_failure(error: Exception):
     assert failures[0].startswith("proof: ")
 
 
+def test_parts_are_infinite_where_no_proof_is_finished():
+    c, names = certificate(0.5, 0.25), tuple(KINDS)
+    found = proved_verdict(c, names, [], True, lambda: ((0.5, 0.125), []), 0.0, sum_above)
+    assert found.verified
+    assert found.terms == (("remainder", 0.5), ("rounding", 0.125))
+    assert found.bound == math.nextafter(0.625, 1)
+    stopped = proved_verdict(c, names, [], True, lambda: ((1 / 0, 0.0), []), 0.0)
+    not_begun = proved_verdict(c, names, ["why"], False, lambda: ((0.0, 0.0), []), 0.0)
+    assert [stopped.bound, not_begun.bound] == [math.inf, math.inf]
+    assert not_begun.failures == ("why",)
+    assert not stopped.verified
+    assert not not_begun.verified
+
+
 def test_a_bug_is_not_a_failure_of_the_proof():
     with pytest.raises(AssertionError), proving([]):
         raise AssertionError
@@ -96,6 +112,7 @@ def test_a_bug_is_not_a_failure_of_the_proof():
 
 def test_sums_that_are_not_finite_are_infinite():
     assert finite_sum([0.1] * 10) == 1.0
+    assert sum_above([0.0, 0.0]) == 0.0
     assert finite_sum([1.0, math.nan]) == finite_sum([1e308, 1e308]) == math.inf
 
 
