@@ -4,42 +4,43 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from fractions import Fraction
+from typing import Generic, TypeVar
 
 from sumformer.certificates.checker.network import Network, Term
 from sumformer.certificates.checker.tree_values import components
 from sumformer.targets.node import Node
 from sumformer.targets.tree import Reduce, Token
 
+T = TypeVar("T")
 Axes = frozenset[tuple[str, int]]
-_NONE: Axes = frozenset()
 
 
-class AxesOperations:
-    """Every operation depends on what its operands depend on."""
+class UnionOperations(Generic[T]):
+    """Sets of what values depend on: every operation depends on what its operands depend on."""
 
-    def const(self, value: Fraction) -> Axes:
-        return _NONE
+    def const(self, value: Fraction) -> frozenset[T]:
+        return frozenset()
 
-    def add(self, a: Axes, b: Axes) -> Axes:
+    def add(self, a: frozenset[T], b: frozenset[T]) -> frozenset[T]:
         return a | b
 
     sub = mul = div = add
 
-    def neg(self, a: Axes) -> Axes:
+    def neg(self, a: frozenset[T]) -> frozenset[T]:
         return a
 
-    def power(self, v: Axes, k: int) -> Axes:
+    def power(self, v: frozenset[T], k: int) -> frozenset[T]:
         return v
 
-    def total(self, values: list[Axes]) -> Axes:
-        return _NONE.union(*values)
+    def total(self, values: list[frozenset[T]]) -> frozenset[T]:
+        return frozenset().union(*values)
 
     norm = total
 
-    def extremum(self, op: str, a: Axes, b: Axes) -> Axes:
+    def extremum(self, op: str, a: frozenset[T], b: frozenset[T]) -> frozenset[T]:
         return a | b
 
-    def function(self, fn: str, v: Axes) -> Axes:
+    def function(self, fn: str, v: frozenset[T]) -> frozenset[T]:
         return v
 
 
@@ -50,10 +51,10 @@ def axes_of(node: Node, reduced: Mapping[Reduce, list[Axes]] | None = None) -> l
         if isinstance(part, Token):
             return [frozenset({(part.name, c)}) for c in range(part.width)]
         if isinstance(part, Reduce):
-            return [_NONE] * part.width if reduced is None else reduced[part]
+            return [frozenset()] * part.width if reduced is None else reduced[part]
         return None
 
-    return components(node, AxesOperations(), leaf)
+    return components(node, UnionOperations[tuple[str, int]](), leaf)
 
 
 def most_axes(net: Network) -> int:

@@ -63,7 +63,7 @@ def _prove(
             errors.append(kernel_error(kernel, weights[g], net, recorded))
         except Unproved as why:
             raise Unproved(f"kernel {g}: {why}") from None
-        failures += constant_failures(g, kernel, recorded, errors[-1])
+        failures += constant_failures(g, recorded, errors[-1])
     left_out = tuple(left_out_mass(net, weights, j) for j in range(len(net.products)))
     found = Errors(tuple(e.remainder for e in errors), tuple(e.total for e in errors), left_out)
     parts = propagated(

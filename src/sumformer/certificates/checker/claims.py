@@ -14,7 +14,7 @@ from sumformer.certificates.checker.files import Tensors
 from sumformer.certificates.checker.interval import Floats
 from sumformer.certificates.checker.json_values import MAX_DEGREE, has_keys, is_integer, number
 from sumformer.certificates.checker.kernel_error import KernelConstants, KernelError
-from sumformer.certificates.checker.network import Kernel, Network, evaluates_functions
+from sumformer.certificates.checker.network import Network, evaluates_functions
 from sumformer.certificates.checker.verdict import assumption_failures, key_failures
 from sumformer.errors import FileFormatError, SumformerError
 from sumformer.targets.parser import parse
@@ -112,7 +112,7 @@ def _constants(entry: Any) -> KernelConstants:
     )
 
 
-def constant_failures(g: int, kernel: Kernel, recorded: KernelConstants, proved: KernelError) -> list[str]:
+def constant_failures(g: int, recorded: KernelConstants, proved: KernelError) -> list[str]:
     """Recorded constants that are refuted, or that do not follow from each other.
 
     They do not enter the bound (ρ and N aside); what a reader sees must nevertheless be true.

@@ -99,7 +99,7 @@ def _expression(folder: Path, c: Certificate, f: Target, net: Compiled, tensors:
     with np.errstate(all="ignore"):
         for g, (kernel, recorded) in enumerate(zip(network.kernels, constants, strict=True)):
             errors.append(kernel_error(kernel, weights[g], network, recorded))
-            _require(constant_failures(g, kernel, recorded, errors[-1]))
+            _require(constant_failures(g, recorded, errors[-1]))
         return ExpressionIdeal.prove(f, network, weights, errors, _claimed(c), forms)
 
 

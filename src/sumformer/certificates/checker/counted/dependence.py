@@ -2,44 +2,12 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
-from functools import reduce
-
+from sumformer.certificates.checker.axes import UnionOperations
 from sumformer.certificates.checker.tree_values import components
 from sumformer.targets.node import Node
 from sumformer.targets.tree import Token
 
 Uses = frozenset[tuple[Node, int]]  # (leaf, coordinate of it)
-_NONE: Uses = frozenset()
-
-
-class UsesOperations:
-    """Every operation depends on what its operands depend on."""
-
-    def const(self, value: Fraction) -> Uses:
-        return _NONE
-
-    def add(self, a: Uses, b: Uses) -> Uses:
-        return a | b
-
-    sub = mul = div = add
-
-    def neg(self, a: Uses) -> Uses:
-        return a
-
-    def power(self, v: Uses, k: int) -> Uses:
-        return v
-
-    def total(self, values: list[Uses]) -> Uses:
-        return reduce(self.add, values, _NONE)
-
-    norm = total
-
-    def extremum(self, op: str, a: Uses, b: Uses) -> Uses:
-        return a | b
-
-    def function(self, fn: str, v: Uses) -> Uses:
-        return v
 
 
 def slots(node: Node, widths: dict[Node, int]) -> dict[tuple[Node, int], int]:
@@ -51,9 +19,9 @@ def slots(node: Node, widths: dict[Node, int]) -> dict[tuple[Node, int], int]:
     def leaf(part: Node) -> list[Uses] | None:
         if part in widths:
             return [frozenset({(part, k)}) for k in range(widths[part])]
-        return [_NONE] * part.width if isinstance(part, Token) else None
+        return [frozenset()] * part.width if isinstance(part, Token) else None
 
-    return _coloured(components(node, UsesOperations(), leaf, widths))
+    return _coloured(components(node, UnionOperations[tuple[Node, int]](), leaf, widths))
 
 
 def _coloured(groups: list[Uses]) -> dict[tuple[Node, int], int]:
