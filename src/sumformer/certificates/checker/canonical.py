@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 from fractions import Fraction
+from functools import reduce
 
 from sumformer.certificates.checker.tree_values import components
 from sumformer.certificates.checker.verification import Unproved
@@ -123,10 +124,7 @@ class CanonicalForms:
         return out
 
     def total(self, values: list[Form]) -> Form:
-        out: Form = {}
-        for value in values:
-            out = self.add(out, value)
-        return out
+        return reduce(self.add, values, {})
 
     def norm(self, values: list[Form]) -> Form:
         return self._rooted(("norm", tuple(frozenset(v.items()) for v in values)), values)

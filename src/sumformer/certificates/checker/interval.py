@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -127,10 +128,7 @@ class IntervalOperations:
         return Interval(np.where(v.lo >= 0, low.lo, -low.hi), np.where(v.hi > 0, high.hi, -high.lo))
 
     def total(self, values: list[Interval]) -> Interval:
-        result = values[0]
-        for value in values[1:]:
-            result = self.add(result, value)
-        return result
+        return reduce(self.add, values)
 
     def norm(self, values: list[Interval]) -> Interval:
         return self.function("sqrt", self.total([self.power(v, 2) for v in values]))
@@ -177,10 +175,7 @@ def _signed(result: Interval, a: Interval, b: Interval) -> Interval:
 
 
 def _fold(pick: np.ufunc, values: tuple[Floats, ...]) -> Any:
-    result = values[0]
-    for value in values[1:]:
-        result = pick(result, value)  # propagates NaN
-    return result
+    return reduce(pick, values)  # propagates NaN
 
 
 def _positive_power(v: Interval, k: int) -> Interval:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import reduce
 
 import numpy as np
 from numpy.typing import NDArray
@@ -83,10 +84,7 @@ class RectangleOperations:
         return v if k == 1 else self.mul(v, self.power(v, k - 1))
 
     def total(self, values: list[Rectangle]) -> Rectangle:
-        out = values[0]
-        for value in values[1:]:
-            out = self.add(out, value)
-        return out
+        return reduce(self.add, values)
 
     def norm(self, values: list[Rectangle]) -> Rectangle:
         """√Σ z_c², which is ‖v‖ for real v ≠ 0."""

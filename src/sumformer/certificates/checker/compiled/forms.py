@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from fractions import Fraction
+from functools import reduce
 
 from flint import fmpq
 
@@ -167,10 +168,7 @@ class Forms:
         return Element(out.terms, out.error, INTERVALS.power(v.range, k))
 
     def total(self, values: list[Element]) -> Element:
-        out = values[0]
-        for value in values[1:]:
-            out = self.add(out, value)
-        return out
+        return reduce(self.add, values)
 
     # ---- functions
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import reduce
 
 import numpy as np
 
@@ -68,10 +69,7 @@ class JetOperations:
         return _chain(v, I.power(v.value, k), slope, I.mul(_number(k * (k - 1)), I.power(v.value, k - 2)))
 
     def total(self, values: list[Jet]) -> Jet:
-        out = values[0]
-        for value in values[1:]:
-            out = self.add(out, value)
-        return out
+        return reduce(self.add, values)
 
     def norm(self, values: list[Jet]) -> Jet:
         return self.function("sqrt", self.total([self.power(v, 2) for v in values]))
