@@ -12,6 +12,7 @@ EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 # errors over the certified ones.
 REACHED = {
     "n_body": lambda error: error < 0.8,
+    "density_map": lambda share: share <= 1.0,
     "gravity": lambda share: share <= 1.0,
     "distance_field": lambda share: share <= 1.0,
     "soft_rank": lambda ratio: ratio < 0.5,

@@ -14,6 +14,7 @@ from sumformer.nn.pretrained import read_config
 
 CERTIFICATE_FILE = "certificate.json"
 VERSION = 1
+MAX_MERGES = 2**20  # of summaries, one after another
 MAX_COORDINATES = 28  # of a token: a checker's arrays have two axes for each, numpy's at most 64
 
 # What a proof may take for granted, in words; constructions name it, checkers compare it letter by letter.
@@ -83,6 +84,11 @@ class Certificate:
     def p(self) -> float | None:
         """p of d_p; None where the bound is of the supremum."""
         return float(self.norm.removeprefix("d_")) if self.norm.startswith("d_") else None
+
+    @property
+    def merges(self) -> int:
+        """How deep summaries may be merged: so many one after another, or 2 to this power in pairs."""
+        return int(self.constants.get("merges", 0))
 
     @property
     def why(self) -> str:

@@ -16,7 +16,7 @@ from sumformer.certificates.quadrature import Quadrature
 from sumformer.cli.comparison import compare
 from sumformer.cli.formula import described, formula_target
 from sumformer.cli.output import Json, command, console, drawing, effort, messages, not_reached, print_json, shown
-from sumformer.errors import CertificateError
+from sumformer.errors import CertificateError, InputError
 from sumformer.nn.deep_transformer import DeepTransformer
 from sumformer.theorems.construction import Construction
 from sumformer.theorems.construction import construct as build
@@ -33,6 +33,9 @@ Tokens = Annotated[str, typer.Option("--tokens", "-n", help="How many tokens: 3,
 BoxOption = Annotated[str | None, typer.Option("--box", help="Domain, as -1:1 or 0:1,-2:2; default 0:1.")]
 Positions = Annotated[bool, typer.Option("--positions", help="Let i and j be the places of x and y, 1 to n.")]
 Dtype = Annotated[str, typer.Option("--dtype", help="float64, float32, or mixed (float32 in and out, float64 inside).")]
+Merges = Annotated[
+    int, typer.Option("--merges", help="How deep Σ may be put together of parts, as Construction.summarise makes them.")
+]
 Route = Annotated[str | None, typer.Option("--route", help="Force one of exact, sums, mesh, symmetric, grid, cells.")]
 As = Annotated[
     str, typer.Option("--as", help="sumformer, transformer, linformer, performer, …, or all of these four in a table.")
@@ -74,6 +77,7 @@ def construct(
     box: BoxOption = None,
     positions: Positions = False,
     dtype: Dtype = "float64",
+    merges: Merges = 0,
     route: Route = None,
     architecture: As = "sumformer",
     prefer: PreferOption = None,
@@ -94,12 +98,16 @@ def construct(
     asked |= {"fused": fused or None, "k": k}
     options = {name: value for name, value in asked.items() if value is not None}
     if architecture == "all":
+        if merges:
+            raise InputError("--merges is an option of a sumformer")
         compare(f, epsilon, route, dtype, options, out, overwrite, as_json)
         return
     if out is not None:
         check_folder(out, None if overwrite else f.source)  # before the work
     with messages.status("constructing …"):
-        construction = build(f, epsilon, architecture=architecture, route=route, dtype=dtype, options=options)
+        construction = build(
+            f, epsilon, architecture=architecture, route=route, dtype=dtype, merges=merges, options=options
+        )
     start = time.perf_counter()
     with messages.status("attacking …"):
         found, refuted = examine(construction, construction.certificate.total)
@@ -146,6 +154,7 @@ def summary(
         "read_out_layers": certificate.constants.get("read_out_layers"),
         "epsilon": certificate.epsilon,
         "certified_error": certificate.total,
+        "merges": certificate.merges,
         "terms": [{"name": t.name, "kind": t.kind, "bound": t.bound} for t in certificate.terms],
         "assumptions": list(certificate.assumptions),
         "observed_error": found.worst,
@@ -188,6 +197,8 @@ def show(
     if "sup_off_ramps" in c.constants:
         off, share = c.constants["sup_off_ramps"], c.constants["ramp_share"]
         console.print(f"sup |f − N| ≤ {off:.3g} off the ramps, on which at most {share:.2g} of all inputs have a token")
+    if c.merges:
+        console.print(f"certified for summaries of parts, too, merged up to {c.merges} deep")
     for assumption in c.assumptions:
         console.print(f"assumed: {assumption}")
     written = "" if out is None else f", written to {out}"

@@ -27,9 +27,16 @@ from sumformer.targets.target import Target
 from sumformer.theorems.alberti_2023.arithmetic import Arithmetic
 from sumformer.theorems.architectures import theorem
 from sumformer.theorems.built import Built
-from sumformer.theorems.counts import check_counts, check_weights, counts_of
-from sumformer.theorems.covered_calls import check_inside, check_precision, refuse_queries_apart, refuse_strangers
+from sumformer.theorems.counts import check_counts, check_numbers, check_places, check_weights, counts_of
+from sumformer.theorems.covered_calls import (
+    check_inside,
+    check_precision,
+    refuse_parts,
+    refuse_queries_apart,
+    refuse_strangers,
+)
 from sumformer.theorems.kept_numbers import KeptNumbers
+from sumformer.theorems.merged import PartialSum
 from sumformer.theorems.request import (
     asked_arithmetic,
     asked_epsilon,
@@ -92,6 +99,25 @@ class Construction:
             state = self.network.summarise(X if sources is None else sources, weights, attention_mask)
             result: Tensor = self.network.apply(X, state)
         return zero_padding(result, None if attention_mask is None or sources is not None else attention_mask != 0)
+
+    def summarise(self, Z: Tensor, weights: Tensor | None = None, attention_mask: Tensor | None = None) -> PartialSum:
+        """Σ over the tokens of Z inside the box, where given counted `weights` times; + merges it with others."""
+        refuse_parts(self.target, self.network, self.certificate)
+        self._check_tokens(Z, attention_mask)
+        check_weights(Z, weights)
+        check_places(Z.shape[1], self.target.tokens, getattr(self.network, "group", None))
+        with torch.autocast(Z.device.type, enabled=False):
+            return PartialSum(self.network.summarise(Z, weights, attention_mask), self.certificate)
+
+    def apply(self, X: Tensor, summary: PartialSum) -> Tensor:
+        """N at queries X inside the box, against the tokens of a summary, of which there are as many as allowed."""
+        if not isinstance(summary, PartialSum) or summary.certificate != self.certificate:
+            raise InputError("construction: expected a summary by `summarise` of this construction, and sums of those")
+        self._check_tokens(X, None)
+        check_numbers(summary.state.count, self.target.tokens)
+        with torch.autocast(X.device.type, enabled=False):
+            found: Tensor = self.network.apply(X, summary.state)
+            return found
 
     def _checked(
         self,
@@ -181,6 +207,7 @@ def construct(
     architecture: str = "sumformer",
     route: str | None = None,
     dtype: str = "float64",
+    merges: int = 0,
     p: float | None = None,
     pattern: Pattern | str | None = None,
     fused: bool | None = None,
@@ -193,13 +220,14 @@ def construct(
     architecture    one of `theorems.architectures.ARCHITECTURES`
     route           the proof of A 4.1 to use; without it, the first that meets ε
     dtype           "float64", "float32", or "mixed" (float32 in and out, float64 inside)
+    merges          how deep summaries of parts may be merged, by `Construction.summarise`, `+` and `apply`
     p               for networks that meet ε in d_p(f, N) = (∫ ‖f − N‖_p^p)^{1/p} instead of the sup norm
     pattern         a sparse Transformer's connections, as "strided:2"
     fused           of a deep or sparse Transformer: find look-up layers by search, with the same results
     options         others by name: prefer, activation, k, … of an architecture's theorem, code of route grid
     """
     start = time.perf_counter()
-    f, epsilon, arithmetic = asked_target(target, domain), asked_epsilon(epsilon), asked_arithmetic(dtype)
+    f, epsilon, arithmetic = asked_target(target, domain), asked_epsilon(epsilon), asked_arithmetic(dtype, merges)
     if f.positioned and f.tokens.maximum > EXACT_PLACES and arithmetic.name != "float64":
         raise RefusedError(f"places beyond {EXACT_PLACES} are no float32 numbers", ["dtype float64 knows them"])
     refuse_coordinates(f)
@@ -229,6 +257,8 @@ def _built(
                 f"construct: a sumformer has one option, code; another architecture may take {spelt(foreign)}"
             )
         return by_route(f, epsilon, arithmetic, route, options.get("code"))
+    if arithmetic.merges:
+        raise InputError("construct: merges is an option of a sumformer")
     if isinstance(f, OpaqueTarget):
         raise RefusedError("a function without a formula can only become a sumformer, by route grid")
     return theorem(architecture, options)(f, epsilon, arithmetic, route=route, **options)

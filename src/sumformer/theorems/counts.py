@@ -41,17 +41,25 @@ def counts_of(
 
 
 def check_counts(counts: Tensor, places: int, allowed: Tokens, group: int | None, in_a_row: bool = False) -> None:
-    """Every n is allowed, and in so many places padding does not deepen the sum over tokens.
+    """Every n is allowed, and in so many places padding does not deepen the sum over tokens."""
+    check_numbers(counts, allowed)
+    if counts.numel():  # the batch is not empty
+        check_places(places, allowed, group, in_a_row)
 
-    That is a tree of groups, or, `in_a_row`, the groups one after another.
-    """
-    if not counts.numel():  # an empty batch
+
+def check_numbers(counts: Tensor, allowed: Tokens) -> None:
+    """Every n is allowed."""
+    if not counts.numel():
         return
     few, many = float(counts.min()), float(counts.max())
     if not allowed.minimum <= few <= many <= allowed.maximum:
         found = f"{few:g}" if few == many else f"{few:g} to {many:g}"
         allows = f"{allowed.minimum} ≤ n ≤ {allowed.maximum}" if allowed.symbolic else allowed.formula()
         raise InputError(f"this construction is certified for {allows}, got n = {found}")
+
+
+def check_places(places: int, allowed: Tokens, group: int | None, in_a_row: bool = False) -> None:
+    """In so many places padding does not deepen the sum over tokens: a tree of groups, or, `in_a_row`, one by one."""
     if group is None or allowed.maximum <= group:
         return
     depth = _groups if in_a_row else levels

@@ -7,12 +7,14 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from sumformer.certificates.certificate import OWN_TOKEN, Certificate
 from sumformer.errors import InputError
 from sumformer.nn.inputs import keep_from_attention_mask
 from sumformer.targets import reductions
 from sumformer.targets.domain import Box
 from sumformer.targets.opaque import OpaqueTarget
 from sumformer.targets.target import Target
+from sumformer.theorems.routes import MERGING
 
 
 def check_inside(X: Tensor, box: Box, attention_mask: Tensor | None) -> None:
@@ -47,6 +49,18 @@ def refuse_queries_apart(f: Target | OpaqueTarget, network: Any, architecture: s
         raise InputError("this network takes the own token out of the sum: queries must be the sources")
     if isinstance(f, Target) and any(r.kind.endswith("others") for r in reductions(f.expression)):
         raise InputError("sum_others and mean_others leave out the own token: queries must be the sources")
+
+
+def refuse_parts(f: Target | OpaqueTarget, network: Any, certificate: Certificate) -> None:
+    """Sums over parts of the tokens, where the certificate is of whole sequences only."""
+    if certificate.architecture != "sumformer" or certificate.route not in MERGING:
+        raise InputError(
+            f"summaries are certified of sumformers by route {' or '.join(MERGING)}, which this one is not: "
+            "network.summarise and network.apply work without a proof"
+        )
+    refuse_queries_apart(f, network, certificate.architecture)
+    if OWN_TOKEN in certificate.assumptions or f.positioned:
+        raise InputError("this construction is certified for queries that are among the sources: call it with those")
 
 
 def refuse_strangers(sources: Tensor | None, weights: Tensor | None, attention_mask: Tensor | None) -> None:

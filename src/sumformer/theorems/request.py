@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from inspect import signature
 from math import inf
 from numbers import Real
 from typing import Any
 
-from sumformer.certificates.certificate import MAX_COORDINATES
+from sumformer.certificates.certificate import MAX_COORDINATES, MAX_MERGES
 from sumformer.errors import InputError, RefusedError
 from sumformer.nn.patterns.named import named
 from sumformer.targets.gallery import refuse_name
@@ -55,12 +56,14 @@ def asked_epsilon(value: Any) -> float:
     return found
 
 
-def asked_arithmetic(dtype: Any) -> Arithmetic:
-    """By its name, or as torch.float64."""
+def asked_arithmetic(dtype: Any, merges: Any = 0) -> Arithmetic:
+    """By its name, or as torch.float64, with summaries merged so deep."""
     name = str(dtype).removeprefix("torch.")
     if name not in ARITHMETICS:
         raise InputError(f"construct: expected dtype in {tuple(ARITHMETICS)}, got {dtype!r}")
-    return ARITHMETICS[name]
+    if not isinstance(merges, int) or isinstance(merges, bool) or not 0 <= merges <= MAX_MERGES:
+        raise InputError(f"construct: expected merges from 0 to {MAX_MERGES}, got {_shown(merges)}")
+    return replace(ARITHMETICS[name], merges=merges)
 
 
 def asked_options(options: Mapping[str, Any] | None, **given: Any) -> dict[str, Any]:

@@ -30,6 +30,7 @@ _ROUTES = {
 }
 ROUTES = tuple(_ROUTES)
 FEW = 64  # tokens; up to here the code of route grid is a few numbers, and the own token is kept as it is
+MERGING = ("exact", "sums")  # routes whose sums over tokens may be put together of parts
 GUESSING = ("exact", "sums", "mesh")  # an ε they name may be a guess; the others are taken at their word
 PATIENCE = 5.0  # seconds to look for an ε that can be had
 
@@ -46,6 +47,8 @@ def by_route(
         raise InputError("construct: a code is an option of route grid; give route='grid' (--route grid) too")
     if route not in (None, *ROUTES):
         raise InputError(f"construct: expected route in {ROUTES}, got {route!r}")
+    if arithmetic.merges:
+        return _built(_merging(f, route), f, epsilon, arithmetic)
     if route is not None:
         return _built(route, f, epsilon, arithmetic, *(() if code is None else (code,)))
     refusals: dict[str, RefusedError | DomainError] = {}
@@ -55,6 +58,14 @@ def by_route(
         except (RefusedError, DomainError) as refusal:
             refusals[_called(name, f)] = refusal
     raise _no_route(f, epsilon, arithmetic, refusals) from next(iter(refusals.values()))
+
+
+def _merging(f: Target | OpaqueTarget, route: str | None) -> str:
+    if route not in (None, *MERGING):
+        raise RefusedError(f"route {route} has no proof for summaries that are merged", [f"{', '.join(MERGING)} have"])
+    if f.positioned:
+        raise RefusedError("places are counted in one sequence: there are no summaries to merge")
+    return route or "sums"
 
 
 def _no_route(

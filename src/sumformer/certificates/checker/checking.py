@@ -12,6 +12,7 @@ f is the target, N the saved network, B' the bound found here; `total` and ε ar
 from __future__ import annotations
 
 import time
+from functools import partial
 from pathlib import Path
 
 from sumformer.certificates.certificate import OWN_TOKEN, Certificate
@@ -23,8 +24,10 @@ from sumformer.certificates.checker.claims import (
     constant_failures,
     field_failures,
     read_constants,
+    read_merges,
     weight_failures,
 )
+from sumformer.certificates.checker.features import FeatureRounding
 from sumformer.certificates.checker.files import Tensors, read_certificate, read_network, read_weights
 from sumformer.certificates.checker.identity import identity_failures
 from sumformer.certificates.checker.kernel_error import KernelConstants, kernel_error
@@ -43,17 +46,19 @@ def check(directory: str | Path) -> Verification:
     c, tensors = read_certificate(folder), read_weights(folder)
     net, f = read_network(folder, c.d), read_target(folder, c)
     constants, failures = read_constants(folder, c, net)
+    merges = read_merges(folder, c)
     failures += hash_failures(folder, c) + field_failures(c, f, net) + term_failures(c, KINDS)
     broken = structural_failures(net) + weight_failures(tensors, net)
     of_the_target = (net.expression, net.centre, net.radius) == (f.countless, f.box.centre, f.box.radius)
     if not broken and of_the_target:
         broken = kernel_failures(net) + identity_failures(net)
     fits = not broken and of_the_target and len(constants) == len(net.kernels)
-    return proved_verdict(c, NAMES, failures + broken, fits, lambda: _prove(c, f, net, tensors, constants), start)
+    proof = partial(_prove, c, f, net, tensors, constants, merges)
+    return proved_verdict(c, NAMES, failures + broken, fits, proof, start)
 
 
 def _prove(
-    c: Certificate, f: Target, net: Network, tensors: Tensors, constants: list[KernelConstants]
+    c: Certificate, f: Target, net: Network, tensors: Tensors, constants: list[KernelConstants], merges: int
 ) -> tuple[Parts, list[str]]:
     """The three parts of B', and what is wrong with the recorded constants and terms."""
     weights = as_matrices(tensors, net)
@@ -66,7 +71,6 @@ def _prove(
         failures += constant_failures(g, recorded, errors[-1])
     left_out = tuple(left_out_mass(net, weights, j) for j in range(len(net.products)))
     found = Errors(tuple(e.remainder for e in errors), tuple(e.total for e in errors), left_out)
-    parts = propagated(
-        c.total, net, lambda cells: Setting(net, f.tokens, weights, cells, own_token=OWN_TOKEN in c.assumptions), found
-    )
+    own, rounding = OWN_TOKEN in c.assumptions, partial(FeatureRounding, merges=merges)
+    parts = propagated(c.total, net, lambda cells: Setting(net, f.tokens, weights, cells, own, rounding), found)
     return parts, failures + part_failures(c, NAMES, parts)

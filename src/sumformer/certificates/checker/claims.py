@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from sumformer.certificates.certificate import CERTIFICATE_FILE, OF_A_SUMFORMER, OWN_TOKEN, Certificate
+from sumformer.certificates.certificate import CERTIFICATE_FILE, MAX_MERGES, OF_A_SUMFORMER, OWN_TOKEN, Certificate
 from sumformer.certificates.checker.ellipse import remainder
 from sumformer.certificates.checker.files import Tensors
 from sumformer.certificates.checker.interval import Floats
-from sumformer.certificates.checker.json_values import MAX_DEGREE, has_keys, is_integer, number
+from sumformer.certificates.checker.json_values import MAX_DEGREE, has_keys, integer, is_integer, number
 from sumformer.certificates.checker.kernel_error import KernelConstants, KernelError
 from sumformer.certificates.checker.network import Network, evaluates_functions
 from sumformer.certificates.checker.verdict import assumption_failures, key_failures
@@ -31,13 +31,15 @@ def field_failures(c: Certificate, f: Target, net: Network) -> list[str]:
     out = []
     if c.route not in ROUTES or (c.route == "exact" and net.kernels):
         out.append(f"route: {c.route!r} is not known, or not that of a network with kernels")
-    return out + network_failures(c, f, net, net.latent_dimension)
+    return out + network_failures(c, f, net, net.latent_dimension, {"merges"})
 
 
-def network_failures(c: Certificate, f: Target, net: Network, latent_dimension: int) -> list[str]:
+def network_failures(
+    c: Certificate, f: Target, net: Network, latent_dimension: int, optional: Collection[str] = ()
+) -> list[str]:
     """The same, of what every network of sums has; d' is as its features are counted."""
-    positions = {"positions", "written"} if "positions" in c.constants else set()
-    out = key_failures(c.constants, {"kernels"}, positions)
+    known = {"positions", "written"} if "positions" in c.constants else optional
+    out = key_failures(c.constants, {"kernels"}, known)
     if (c.architecture, c.norm) != ("sumformer", "sup"):
         out.append(f"architecture, norm: {c.architecture!r} in {c.norm!r} is not what this network is")
     if net.expression != f.countless:
@@ -90,6 +92,14 @@ def read_constants(folder: Path, c: Certificate, net: Network) -> tuple[list[Ker
             failures.append(f"constants: the degree of kernel {g} is not the network's")
         out.append(constants)
     return out, failures
+
+
+def read_merges(folder: Path, c: Certificate) -> int:
+    """How deep the sums of parts are added to each other."""
+    try:
+        return integer(c.constants.get("merges", 0), 0, MAX_MERGES)
+    except ValueError as error:
+        raise FileFormatError(folder / CERTIFICATE_FILE, f"merges: {error}") from error
 
 
 def _constants(entry: Any) -> KernelConstants:

@@ -74,12 +74,16 @@ class Rounding(Protocol):
 
 @dataclass(frozen=True)
 class FeatureRounding:
-    """The rounding of N's sums: `net` in `arithmetic`, coefficient matrices `weights`, at most `tokens` tokens."""
+    """The rounding of N's sums: `net` in `arithmetic`, coefficient matrices `weights`, at most `tokens` tokens.
+
+    Sums of parts are added to each other `merges` deep.
+    """
 
     net: Network
     arithmetic: Arithmetic
     weights: tuple[Floats, ...]
     tokens: int
+    merges: int = 0
 
     def table_error(self, c: int, degree: int) -> Floats:
         """τ_k of coordinate c, 0 ≤ k ≤ degree."""
@@ -88,12 +92,13 @@ class FeatureRounding:
     def tree_depth(self) -> int:
         """Additions above one token: in a group any order, group − 1, on every level that n tokens need.
 
-        Zeros that fill up a group are added exactly, so n tokens never cost more than n − 1 roundings.
+        Zeros that fill up a group are added exactly, so n tokens never cost more than n − 1 roundings. Each part of
+        a merged sum is such a tree, of no more tokens.
         """
         levels, reach = 1, self.net.group
         while reach < self.tokens:
             levels, reach = levels + 1, reach * self.net.group
-        return min(self.tokens - 1, levels * (self.net.group - 1))
+        return min(self.tokens - 1, levels * (self.net.group - 1)) + self.merges
 
     @cached_property
     def masses(self) -> tuple[float, ...]:

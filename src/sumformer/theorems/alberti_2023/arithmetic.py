@@ -15,7 +15,7 @@ from sumformer.targets.domain import Box
 class Arithmetic:
     """`u` inside, `u_out` of a last rounding to a narrower output; normal numbers lie between `tiny` and `huge`.
 
-    `tiny_out` and `huge_out` are those of the output's dtype.
+    `tiny_out` and `huge_out` are those of the output's dtype. Sums of parts are added to each other `merges` deep.
     """
 
     name: str
@@ -27,6 +27,7 @@ class Arithmetic:
     huge_out: float
     dtype: str
     group: int
+    merges: int = 0
 
 
 _WIDE = (2.0**-1022, 1.7e308)

@@ -63,7 +63,7 @@ def refuse_lost_precision(
     advice: list[str],
 ) -> None:
     """A kernel normalised by its own sum loses max K / min K of its digits, whatever the degree: known beforehand."""
-    roundings = levels(target.tokens.maximum, arithmetic.group) * arithmetic.group
+    roundings = levels(target.tokens.maximum, arithmetic.group) * arithmetic.group + arithmetic.merges
     for kernels, floor in floors.items():
         largest = prod(studies[k].range[1] for k in kernels)
         if floor > 0:

@@ -67,7 +67,7 @@ class Roundings:
         relative = channel_error + sum(float(tau[c, top[c]]) for c in range(d) if c not in covered)
         group = self.arithmetic.group
         tree = self.n_max if self.n_max <= group else levels(self.n_max, group) * group
-        roundings = tree + d + 12
+        roundings = tree + self.arithmetic.merges + d + 12
         roundings += sum(2 ** sum(g > 0 for g in gamma) for gamma, _ in term.polynomial)
         for plan in plans:
             weights = np.abs(plan.truncation.coefficients)

@@ -37,6 +37,7 @@ def sums(f: Target, epsilon: float, arithmetic: Arithmetic) -> Built:
     constants = {
         "grouping": result.grouping,
         "kernels": [kernel_constants(result, kernel) for kernel in result.plan.kernels],
+        **({"merges": arithmetic.merges} if arithmetic.merges else {}),
     }
     return Built(
         network=build(result.plan, arithmetic).eval().requires_grad_(False),  # to train on: requires_grad_(True)

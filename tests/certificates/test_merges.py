@@ -1,0 +1,48 @@
+"""How deep sums are merged is part of what is claimed: more than was proved does not verify."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+import sumformer
+from sumformer.certificates.certificate import CERTIFICATE_FILE
+from sumformer.certificates.checker import check
+from sumformer.errors import FileFormatError
+
+GAUSS = "sum(exp(-norm2(x-y))*y)/sum(exp(-norm2(x-y)))"
+
+
+def with_merges(folder, merges):
+    path = folder / CERTIFICATE_FILE
+    data = json.loads(path.read_text())
+    data["constants"]["merges"] = merges
+    path.write_text(json.dumps(data))
+    return check(folder)
+
+
+@pytest.mark.parametrize(
+    ("source", "dtype", "epsilon"), [(GAUSS, "float32", 1e-2), ("x*mean(y)", "float64", 1e-9), (GAUSS, "mixed", 1e-3)]
+)
+def test_the_claim_is_that_of_the_depth(source, dtype, epsilon, tmp_path):
+    sumformer.construct(source, epsilon, d=1, dtype=dtype, merges=5000).save(tmp_path)
+    found = check(tmp_path)
+    assert found.verified, found.failures
+    fewer = with_merges(tmp_path, 10)
+    assert fewer.verified
+    assert fewer.bound < found.bound
+    if dtype != "mixed":
+        assert not with_merges(tmp_path, 2**20).verified
+
+
+@pytest.mark.parametrize("merges", [-1, 2**20 + 1, 0.5, "2", None, True, [1]])
+def test_depths_that_are_none_are_not_read(merges, tmp_path):
+    sumformer.construct("x*mean(y)", 1e-3, merges=1).save(tmp_path)
+    with pytest.raises(FileFormatError, match="merges"):
+        with_merges(tmp_path, merges)
+
+
+def test_routes_without_merges_do_not_claim_them(tmp_path):
+    sumformer.construct("mean(abs(x-y))", 0.1, route="mesh").save(tmp_path)
+    assert not with_merges(tmp_path, 1).verified
