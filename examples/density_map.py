@@ -61,7 +61,7 @@ def main(quick: bool, out: Path) -> float:
     file.unlink()
     figure = Figure(figsize=(5, 4), layout="constrained")
     axes = figure.subplots()
-    image = axes.imshow(found.reshape(SIDE, SIDE).T, origin="lower", extent=(0, 1, 0, 1), cmap="magma")
+    image = axes.imshow(found.reshape(SIDE, SIDE).T.numpy(), origin="lower", extent=(0, 1, 0, 1), cmap="magma")
     axes.set_title(DENSITY)
     figure.colorbar(image)
     figure.savefig(out / "density_map.png", dpi=120)
