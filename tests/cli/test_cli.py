@@ -58,6 +58,8 @@ def test_verify_shows_the_verdict_in_words(blur):
     result = run("verify", str(blur[0]), "--no-attack")
     assert result.exit_code == 0
     assert "verified" in result.stdout
+    claim = "for every X of any number of tokens in the box 0:1; f = sum(exp(-norm2(x - y))*y)"
+    assert claim in " ".join(result.stdout.split())
 
 
 def test_construct_prints_route_budget_and_assumptions():

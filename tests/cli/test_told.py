@@ -73,3 +73,12 @@ def test_targets_print_the_command_that_compares_routes():
         assert program == "sumformer"
         assert json.loads(run(*words, "--json"))["chosen"] == chosen
     assert rows["max_pooling"]["command"] in run("targets")
+
+
+def test_bounds_are_shown_rounded_up(tmp_path):
+    """0.000267 for 0.0002674 would be no bound."""
+    made = json.loads(run("construct", "mean(exp(-norm2(x-y)))", "-e", "1e-4", "-o", str(tmp_path), "--json"))
+    shown = run("verify", str(tmp_path), "--no-attack")
+    claimed = float(re.search(r"claimed │ (\S+)", " ".join(shown.split())).group(1))
+    stated = float(re.search(r"‖_∞ ≤ (\S+)", shown).group(1))
+    assert made["certified_error"] <= claimed == stated <= 1.01 * made["certified_error"]

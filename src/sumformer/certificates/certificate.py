@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from sumformer.algebra.rounding import shown_up
 from sumformer.errors import FileFormatError
 from sumformer.nn.pretrained import read_config
 
@@ -94,6 +95,18 @@ class Certificate:
     def why(self) -> str:
         """The route in one sentence: a remark, not a claim."""
         return str(self.constants.get("why", ""))
+
+    @property
+    def statement(self) -> str:
+        """What is claimed, in words."""
+        count = "any number of tokens" if self.tokens == "any" else f"n = {self.tokens} tokens"
+        domain = f"{count} in the box {self.box}" + (f" of {self.d} coordinates" if self.d > 1 else "")
+        parts = f", and of summaries of parts merged up to {self.merges} deep" if self.merges else ""
+        if self.p is None:
+            claim = f"‖f(X) − N(X)‖_∞ ≤ {shown_up(self.total)} for every X of {domain}{parts}"
+        else:
+            claim = f"{self.norm}(f, N) ≤ {shown_up(self.total)} over {domain}"
+        return f"{claim}; f = {self.target}, N in {self.arithmetic}"
 
     def to_json(self) -> str:
         return json.dumps(asdict(self), indent=2, ensure_ascii=False) + "\n"

@@ -8,7 +8,7 @@ from typing import Any
 from rich.table import Table
 
 from sumformer.cli.formula import described
-from sumformer.cli.output import console, messages, print_json
+from sumformer.cli.output import console, messages, print_json, shown
 from sumformer.cli.places import make_folder
 from sumformer.errors import CertificateError, RefusedError
 from sumformer.targets.target import Target
@@ -99,4 +99,4 @@ def _row(
 def _show(value: Any) -> str:
     if value is None:
         return "–"
-    return f"{value:.3g}" if isinstance(value, float) else str(value)
+    return shown(value) if isinstance(value, float) else str(value)

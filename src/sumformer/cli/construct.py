@@ -180,7 +180,7 @@ def show(
         table.add_row(term.name, term.kind, shown(term.bound))
     table.add_section()
     sure = "certified for every input" if c.p is None else f"certified: {c.norm}(f, N) is at most"
-    table.add_row(sure, "", f"{c.total:.3g}", style="bold")
+    table.add_row(sure, "", shown(c.total), style="bold")
     table.add_row("asked for (ε)", "", f"{c.epsilon:.3g}")
     sought = "worst found by attack" if c.p is None else f"{c.norm}(f, N) by quadrature"
     table.add_row(f"{sought} ({effort(found)})", "measured", f"{found.worst:.3g}")

@@ -14,7 +14,7 @@ from rich.table import Table
 from torch import Tensor
 
 from sumformer.certificates.checker.files import read_certificate
-from sumformer.cli.output import Json, command, console, messages, print_json
+from sumformer.cli.output import Json, command, console, messages, print_json, shown
 from sumformer.cli.places import check_picture
 from sumformer.errors import InputError
 from sumformer.experiments.explain import Explanation
@@ -98,7 +98,9 @@ def show(found: Explanation, everything: bool) -> None:
         console.print(note, markup=False)
     gap = float((found.outputs - found.wanted).abs().max())
     claim = (
-        f"certified {c.total:.3g}" if c.p is None else f"certified {c.norm}(f, N) ≤ {c.total:.3g}, a mean over inputs"
+        f"certified {shown(c.total)}"
+        if c.p is None
+        else f"certified {c.norm}(f, N) ≤ {shown(c.total)}, a mean over inputs"
     )
     console.print(f"at this input: ‖f − N‖ = {gap:.3g}, {claim}")
     for name in found.violations:

@@ -13,6 +13,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
+from sumformer.algebra.rounding import shown_up
 from sumformer.errors import MissingDependencyError, RefusedError, SumformerError
 
 P = ParamSpec("P")
@@ -81,8 +82,8 @@ def not_reached(found: Any) -> str:
 
 
 def shown(bound: float) -> str:
-    """Three digits; what is only not 0 is said to be less than any number of note."""
-    return "< 1e-300" if 0 < bound < 1e-300 else f"{bound:.3g}"
+    """Three digits, rounded up; what is only not 0 is said to be less than any number of note."""
+    return "< 1e-300" if 0 < bound < 1e-300 else shown_up(bound)
 
 
 def _report(error: SumformerError, as_json: bool) -> None:

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from sumformer.certificates.certificate import CERTIFICATE_FILE
 from sumformer.certificates.quadrature import Quadrature
-from sumformer.cli.output import Json, command, console, effort, messages, not_reached, print_json
+from sumformer.cli.output import Json, command, console, effort, messages, not_reached, print_json, shown
 from sumformer.errors import InputError
 from sumformer.theorems.verification import Verdict
 from sumformer.theorems.verification import verify as run
@@ -41,6 +41,7 @@ def summary(verdict: Verdict) -> dict[str, object]:
     proof, attack = verdict.proof, verdict.attack
     return {
         "verified": verdict.verified,
+        "statement": verdict.certificate.statement,
         "given": taken_from_the_user(proof.assumptions),
         "recomputed_bound": proof.bound,
         "certified_error": proof.claimed,
@@ -64,12 +65,13 @@ def taken_from_the_user(assumptions: Iterable[str]) -> list[str]:
 def show(verdict: Verdict) -> None:
     """The verdict in the terminal."""
     proof = verdict.proof
+    console.print(Text(f"claimed: {verdict.certificate.statement}"))
     table = Table("term", "recomputed")
     for name, bound in proof.terms:
-        table.add_row(name, f"{bound:.3g}")
+        table.add_row(name, shown(bound))
     table.add_section()
-    table.add_row("recomputed in all", f"{proof.bound:.3g}", style="bold")
-    table.add_row("claimed", f"{proof.claimed:.3g}")
+    table.add_row("recomputed in all", shown(proof.bound), style="bold")
+    table.add_row("claimed", shown(proof.claimed))
     table.add_row("ε", f"{proof.epsilon:.3g}")
     if verdict.attack is not None:
         sought = "by quadrature" if isinstance(verdict.attack, Quadrature) else "worst found by attack"

@@ -69,7 +69,7 @@ class Construction:
     def __repr__(self) -> str:
         c = self.certificate
         name = "width" if isinstance(self.network, DeepTransformer) else "d'"
-        bound = f"{c.norm} error ≤ {c.total:.3g}"
+        bound = f"{c.norm} error ≤ {shown_up(c.total)}"
         return (
             f"Construction({c.target} as a {c.architecture} by route {c.route}: {bound}, {name} = {c.latent_dimension})"
         )

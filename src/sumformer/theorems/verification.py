@@ -8,6 +8,7 @@ from math import isnan
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from sumformer.certificates.certificate import CERTIFICATE_FILE, Certificate
 from sumformer.targets.opaque import OpaqueTarget
 
 if TYPE_CHECKING:
@@ -19,8 +20,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What the checker recomputed, and what the attack found: `refuted` if its error exceeds the claim, or is none."""
+    """The claim, what the checker recomputed of it, and what the attack found.
 
+    `refuted` if its error exceeds the claim, or is none.
+    """
+
+    certificate: Certificate
     proof: Verification
     attack: AttackResult | Quadrature | None  # d_p is measured rather than attacked
     refuted: bool
@@ -66,4 +71,5 @@ def verify(directory: str | Path, *, attack: bool = True) -> Verdict:
     construction = load(directory) if attack and proof.verified else None
     if construction is not None and not _by_name_only(construction.target):
         found, refuted = examine(construction, proof.claimed)
-    return Verdict(proof, found, refuted, time.perf_counter() - start)
+    certificate = Certificate.read(Path(directory) / CERTIFICATE_FILE)
+    return Verdict(certificate, proof, found, refuted, time.perf_counter() - start)
