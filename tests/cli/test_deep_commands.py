@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from fractions import Fraction
 
 import pytest
 from typer.testing import CliRunner
@@ -53,6 +54,13 @@ def test_the_picture_of_a_trace_ends_at_the_last_layer():
     for line in axes.lines:
         assert (min(line.get_xdata()), max(line.get_xdata())) == (0, 5)
     assert len(axes.lines) == 3
+
+
+def test_tokens_of_one_cell_share_the_dashes_of_their_line():
+    plan = equivariant_plan(3, 1)
+    grid = plan.grid(4)
+    found = trace(grid, plan.contextual(grid, 1), [[Fraction(9, 10)], [Fraction(1, 10)], [Fraction(1, 5)]])
+    assert [line.is_dashed() for line in staircase(found).axes[0].lines] == [False, True, True]
 
 
 @pytest.mark.parametrize(

@@ -16,9 +16,10 @@ from sumformer.certificates.certificate import sha256
 from sumformer.cli.app import app
 from sumformer.cli.output import console
 from sumformer.errors import InputError, NotSupportedError
-from sumformer.experiments.explain import explain
+from sumformer.experiments.explain import explain, picture
 from sumformer.experiments.explain.formula import formula
 from sumformer.experiments.explain.picture import draw
+from sumformer.experiments.report.figure import new_figure
 from sumformer.nn import patterns
 
 GRID = {"architecture": "transformer", "route": "grid"}
@@ -251,3 +252,15 @@ def test_a_product_and_a_sum_as_formulas():
     assert formula({"op": "function", "of": halves, "expression": "1/x"}, {}) == "1/(a - 0.5*b)"
     assert formula({"op": "function", "of": halves, "expression": "sqrt(x)"}, {}) == "sqrt(a - 0.5*b)"
     assert formula({"op": "function", "of": halves, "expression": "x*sin(x)"}, {}).startswith("(a - 0.5*b)*sin(")
+
+
+@pytest.mark.parametrize(("how", "place"), [({"d": 2}, 0), ({"d": 2, "n": 2, "architecture": "transformer"}, 1)])
+def test_pictures_count_tokens_from_one(how, place, tmp_path, monkeypatch):
+    drawn = []
+    monkeypatch.setattr(picture, "new_figure", lambda *size: drawn.append(new_figure(*size)) or drawn[-1])
+    saved(tmp_path, "mean(x*y)", 1e-2, **how)
+    draw(explain(tmp_path, tokens(2, 2, 0)), tmp_path / "drawn.png")
+    (figure,) = drawn
+    figure.canvas.draw()
+    texts = {text.get_text() for text in figure.axes[place].get_xticklabels()} - {""}
+    assert {"1", "2"} <= texts <= {"0", "1", "2", "3"}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 
 import sumformer
@@ -36,3 +38,17 @@ def test_masses_add_up(made, tmp_path):
     assert not told.violations
     (mass,) = [v for v in told.values if v.block == "Σ"]
     assert abs(mass.computed - mass.ideal) <= 1e-12 * abs(mass.ideal)
+
+
+def test_numbers_under_the_axis_do_not_touch(made, monkeypatch):
+    drawn = []
+    monkeypatch.setattr(meshes, "picture", lambda figure, alt, caption: drawn.append(figure))
+    meshes.plot(meshes.run(made))
+    (figure,) = drawn
+    figure.canvas.draw()
+    (axes,) = figure.axes
+    texts = [t.get_window_extent() for t in axes.get_xticklabels(which="both") if t.get_text()]
+    low, high = axes.bbox.x0, axes.bbox.x1
+    seen = sorted((t.x0, t.x1) for t in texts if low <= (t.x0 + t.x1) / 2 <= high)
+    assert len(seen) >= 2
+    assert all(end < start for (_, end), (start, _) in pairwise(seen))

@@ -8,14 +8,19 @@ from typing import Any
 from sumformer.experiments.report.figure import new_figure
 from sumformer.theorems.yun_2020_deep.trace import Trace
 
+DASH = 5.0
+
 
 def plot(found: Trace, path: str | Path | None = None) -> Any:
     """A matplotlib figure; written to `path` where one is given."""
     figure = new_figure(8.0, 4.5)
     axes = figure.add_subplot()
-    for j in range(found.grid.n):
+    lines = [[float(row[j]) for row in found.ids] for j in range(found.grid.n)]
+    for j, line in enumerate(lines):
         label = f"token {j + 1}: ({', '.join(str(v) for v in found.tokens[j])})"
-        axes.step(range(len(found.ids)), [float(row[j]) for row in found.ids], where="mid", label=label)
+        k, m = lines[:j].count(line), lines.count(line)  # tokens of one cell share their dashes
+        style = "-" if m == 1 else (k * DASH, (DASH, (m - 1) * DASH))
+        axes.step(range(len(found.ids)), line, where="mid", label=label, linestyle=style)
     axes.locator_params(axis="x", integer=True)
     axes.set_yscale("symlog", linthresh=found.grid.Q)
     axes.set_xlabel("after so many attention layers")

@@ -10,6 +10,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from sumformer.experiments.report.drawing import decades
 from sumformer.experiments.report.figure import new_figure
 
 PANELS = (("attention_layers", "attention layers"), ("parameters", "parameters"))
@@ -32,6 +33,8 @@ def plot(rows: Sequence[Mapping[str, Any]], title: str, path: str | Path | None 
         )
         axes.set_xscale("log")
         axes.set_yscale("log")
+        decades(axes.xaxis)
+        decades(axes.yaxis)
         axes.set_xlabel("1/ε")
         axes.set_ylabel(f"{label} (0 is drawn at {LEAST:g})")
         axes.grid(alpha=0.3, which="both")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sumformer.experiments.report.drawing import BLUE, Picture, chosen, errors, picture
+from sumformer.experiments.report.drawing import BLUE, Picture, chosen, decades, errors, picture
 from sumformer.experiments.report.figure import new_figure
 from sumformer.experiments.report.numbers import rounded_up
 from sumformer.targets import Target
@@ -46,5 +46,6 @@ def plot(curve: CellCurve) -> Picture:
     cells, modulus = curve.chosen
     chosen(axes, cells, modulus, f"{cells} cells")
     axes.set_xscale("log")
+    decades(axes.xaxis)
     errors(axes, "cells that Σ counts, d'", "sup error")
     return picture(figure, f"Error against the number of cells: {cells} are chosen, with {rounded_up(modulus)} proved.")

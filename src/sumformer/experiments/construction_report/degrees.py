@@ -119,6 +119,7 @@ def _draw(curve: Degrees) -> Picture:
     axes.set_xlim(-0.03 * max(top, 1), max(top, 1) * 1.03)
     values = [*curve.dropped, dropped, remainder]
     axes.set_ylim(min(v for v in values if v > 0) / 4, max(values) * 6)
+    axes.locator_params(axis="x", integer=True)
     errors(axes, "degree N kept in every coordinate", "sup error of the kernel")
     name = ", ".join(curve.expressions)
     ends = f"from {nearest(curve.dropped[0])} at degree {curve.degrees[0]}" if curve.degrees else "not recomputed"

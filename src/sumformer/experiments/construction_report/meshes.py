@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import inf
 
-from sumformer.experiments.report.drawing import BLUE, Picture, chosen, errors, picture
+from sumformer.experiments.report.drawing import BLUE, Picture, chosen, decades, errors, picture
 from sumformer.experiments.report.figure import new_figure
 from sumformer.experiments.report.numbers import rounded_up
 from sumformer.theorems.alberti_2023.mesh_choice import Choice, Slant, Strip
@@ -57,6 +57,7 @@ def _draw(curve: MeshCurve) -> Picture:
     m, remainder = curve.chosen
     chosen(axes, m, remainder, f"{m} intervals")
     axes.set_xscale("log")
+    decades(axes.xaxis)
     errors(axes, "intervals of the mesh in the kernel's first coordinate", "sup error of the kernel")
     name = ", ".join(curve.expressions)
     alt = f"Error against the number of intervals for {name}: {m} are chosen, with {rounded_up(remainder)} proved."

@@ -9,6 +9,7 @@ from sumformer.experiments.explain.explanation import Explanation
 from sumformer.experiments.report.figure import new_figure
 
 NAMED = 60  # coordinates that still get a name beside their row
+NAMED_OUTPUTS = 10  # components that are told apart by colour
 LINEAR = 100.0  # larger numbers, as codes are, are shown by their logarithm
 
 
@@ -38,7 +39,9 @@ def _stream(explanation: Explanation, axes: Any) -> None:
 
 def _attention(explanation: Explanation, axes: Any) -> None:
     assert explanation.attention is not None
-    matrix = axes.imshow(explanation.attention.numpy(), cmap="viridis", vmin=0)
+    rows, columns = explanation.attention.shape
+    edges = (0.5, columns + 0.5, rows + 0.5, 0.5)
+    matrix = axes.imshow(explanation.attention.numpy(), cmap="viridis", vmin=0, extent=edges)
     for axis in (axes.xaxis, axes.yaxis):
         axis.get_major_locator().set_params(integer=True)
     axes.set(xlabel="token j", ylabel="token i", title="attention matrix")
@@ -49,7 +52,8 @@ def _features(explanation: Explanation, axes: Any) -> None:
     assert explanation.features is not None
     features = explanation.features.mT.numpy()  # (d', n)
     names = [name for name, _ in explanation.blocks[0].complete]
-    _heat(axes, features, names)
+    _heat(axes, features, names, first=1)
+    axes.xaxis.get_major_locator().set_params(integer=True)
     axes.set(xlabel="token", ylabel="coordinate of Σ", title="φ(x_j): every row is summed to one coordinate of Σ")
 
 
@@ -74,17 +78,22 @@ def _outputs(explanation: Explanation, axes: Any) -> None:
     places = range(1, len(explanation.X) + 1)
     for w in range(explanation.wanted.shape[1]):
         axes.plot(places, explanation.wanted[:, w].tolist(), "o", color=f"C{w}", fillstyle="none")
-        axes.plot(places, explanation.outputs[:, w].tolist(), "x", color=f"C{w}")
+        axes.plot(places, explanation.outputs[:, w].tolist(), "x", color=f"C{w}", label=f"component {w}")
+    if 1 < explanation.wanted.shape[1] <= NAMED_OUTPUTS:
+        axes.legend(loc="best", fontsize="small")
     axes.xaxis.get_major_locator().set_params(integer=True)
     axes.set(xlabel="token", title="outputs: f (○) and N (×)")
 
 
-def _heat(axes: Any, matrix: Any, names: list[str]) -> None:
+def _heat(axes: Any, matrix: Any, names: list[str], first: int = 0) -> None:
+    """Rows by name, columns counted from `first`."""
     from matplotlib.colors import Normalize, SymLogNorm
 
     limit = max(1.0, float(abs(matrix).max()) if matrix.size else 1.0)
     scale = Normalize(-limit, limit) if limit <= LINEAR else SymLogNorm(1.0, vmin=-limit, vmax=limit)
-    image = axes.imshow(matrix, aspect="auto", cmap="RdBu_r", norm=scale, interpolation="nearest")
+    height, width = matrix.shape
+    edges = (first - 0.5, first + width - 0.5, height - 0.5, -0.5)
+    image = axes.imshow(matrix, aspect="auto", cmap="RdBu_r", norm=scale, interpolation="nearest", extent=edges)
     if matrix.shape[0] <= NAMED:
         axes.set_yticks(range(len(names)), names, fontsize=6)
     axes.figure.colorbar(image, ax=axes)

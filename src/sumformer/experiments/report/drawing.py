@@ -8,15 +8,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from html import escape
+from math import ceil, floor, log10
 from typing import TYPE_CHECKING, Any
 
 from sumformer.experiments.report.figure import require_matplotlib
-from sumformer.experiments.report.numbers import decade, rounded_up
+from sumformer.experiments.report.numbers import decade, nearest, rounded_up
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.axis import Axis
     from matplotlib.figure import Figure
+    from matplotlib.ticker import Locator
 
 BLUE, ORANGE, GREEN, PURPLE, RED, GREY = "#0072b2", "#d55e00", "#009e73", "#aa4499", "#cc3311", "#777777"
 PLAIN = {"facecolor": "white", "edgecolor": "none", "pad": 0.8}  # behind a label that a line would cross
@@ -75,15 +77,29 @@ def picture(figure: Figure, alt: str, caption: str = "") -> Picture:
 
 
 def decades(axis: Axis) -> None:
-    """A logarithmic axis with labels as 10⁻⁴ at whole decades, few enough to be read."""
+    """A logarithmic axis with labels as 10⁻⁴ at whole decades, few enough to be read; with fewer than two, as 0.02."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, NullLocator
 
     low, high = sorted(axis.get_view_interval())
-    many = high / max(low, 1e-300) > 1e8
-    axis.set_major_locator(LogLocator(base=10, numticks=6))
-    axis.set_major_formatter(FuncFormatter(lambda v, _: decade(_exponent(float(v)))))
+    low = max(low, 1e-300)
+    many = high / low > 1e8
     axis.set_minor_locator(NullLocator() if many else LogLocator(base=10, subs=tuple(range(2, 10)), numticks=10))
     axis.set_minor_formatter(NullFormatter())
+    if floor(log10(high)) > ceil(log10(low)):
+        axis.set_major_locator(LogLocator(base=10, numticks=6))
+        axis.set_major_formatter(FuncFormatter(lambda v, _: decade(_exponent(float(v)))))
+    else:
+        axis.set_major_locator(_within_decades(low, high))
+        axis.set_major_formatter(FuncFormatter(lambda v, _: nearest(float(v), 6)))
+
+
+def _within_decades(low: float, high: float) -> Locator:
+    """1, 2 and 5 of every decade, or equal steps where fewer than three of them are in view."""
+    from matplotlib.ticker import LogLocator, MaxNLocator
+
+    steps = LogLocator(base=10, subs=(1, 2, 5), numticks=10)
+    seen = [v for v in steps.tick_values(low, high) if low <= v <= high]
+    return steps if len(seen) > 2 else MaxNLocator(4)
 
 
 def grid(axes: Axes) -> None:
@@ -116,8 +132,6 @@ def errors(axes: Axes, across: str, down: str) -> None:
 
 
 def _exponent(value: float) -> int:
-    from math import log10
-
     return round(log10(value)) if value > 0 else 0
 
 
