@@ -7,8 +7,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from typer.testing import CliRunner
 
 import sumformer
+from sumformer.cli.app import app
 from sumformer.errors import DivergedError
 from sumformer.learn import Folder, Reading, Sampling, Settings, fit, load_fitted, read, sets_from_arrays
 from sumformer.learn.evaluation import _interval, examine, worst_places
@@ -104,6 +106,18 @@ def test_an_interval_holds_its_own_error(wrong, count):
         low, high = _interval(one_far, torch.ones_like(one_far), square=square, wilson=False)
         error = float(one_far.sum() / count)
         assert low <= (error**0.5 if square else error) <= high
+
+
+def test_a_single_set_says_nothing_of_others(tmp_path):
+    x = np.random.default_rng(0).normal(size=(5, 4, 1))
+    np.savez(tmp_path / "five.npz", x=x, y=x.sum((1, 2)))
+    shown = CliRunner().invoke(
+        app, ["fit", str(tmp_path / "five.npz"), "--out", str(tmp_path / "net"), "--epochs", "1"]
+    )
+    assert shown.exit_code == 0, shown.output
+    assert "95 %" not in shown.output
+    assert "Error on 1 held-out sets: " in (tmp_path / "net" / "report.html").read_text(encoding="utf-8")
+    assert load_fitted(tmp_path / "net").report["interval"] is None
 
 
 def test_a_set_without_an_error_is_not_among_the_worst():

@@ -91,9 +91,23 @@ def test_a_truncated_or_foreign_file_is_named(tmp_path, suffix):
 
 
 def test_objects_in_an_npz_are_not_unpickled(tmp_path):
-    np.savez(tmp_path / "a.npz", x=np.array([{"a": 1}], dtype=object))
-    with pytest.raises(FileFormatError, match=r"array of objects; save labels as text"):
+    for arrays, instead in (
+        ({"x": np.array([{"a": 1}], dtype=object)}, "x is an array of Python objects; save sets of several sizes pad"),
+        (
+            {"x": X, "y": np.array(["a"] * 5 + [1], dtype=object)},
+            "y is an array of Python objects; save labels as text",
+        ),
+    ):
+        np.savez(tmp_path / "a.npz", **arrays)
+        with pytest.raises(FileFormatError, match=instead):
+            read(tmp_path / "a.npz")
+
+
+def test_nobody_is_told_to_unpickle(tmp_path):
+    (tmp_path / "a.npz").write_text("hello")
+    with pytest.raises(FileFormatError, match=r"truncated or not an \.npz file") as caught:
         read(tmp_path / "a.npz")
+    assert "pickle" not in str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -106,7 +120,8 @@ def test_objects_in_an_npz_are_not_unpickled(tmp_path):
         ({"x": X, "y": Y[:5]}, "each of the 6 sets"),
         ({"x": X, "y": np.zeros((6, 4, 3, 2))}, "one target"),
         ({"x": X, "y": Y, "mask": np.ones((6, 3))}, "mask"),
-        ({"x": X, "y": Y, "lengths": np.array([5] * 6)}, "lengths"),
+        ({"x": X, "y": Y, "lengths": np.array([4, 4, 5, 4, 4, 4])}, r"lengths\[2\].* to n = 4, got 5"),
+        ({"x": X, "y": Y, "lengths": np.ones(6)}, "6 integers from 0 to 4, got float64"),
         ({"x": np.where(X[2, 1, 0] == X, np.inf, X), "y": Y}, "token 1 of set 2"),
         ({"x": X, "y": np.where(Y[4, 3, 0] == Y, np.nan, Y)}, r"y\[4, 3\]"),
         ({"x": X.astype(str), "y": Y}, "real numbers"),

@@ -109,7 +109,7 @@ def test_probabilities_take_the_place_of_no_other_column(tmp_path):
 )
 def test_a_token_without_a_set_is_refused(tmp_path, ids):
     file = write(tmp_path / "t.parquet", set=pa.array(ids, from_pandas=False), x=A, y=B)
-    with pytest.raises(FileFormatError, match="column set has missing values"):
+    with pytest.raises(FileFormatError, match=r"column set has missing values: row 1 below the names$"):
         read(file)
 
 
@@ -153,7 +153,23 @@ def test_an_empty_cell_of_text_is_missing_in_a_csv(tmp_path, column):
     names = {"set": [f"jet {i}" for i in IDS], "y": np.where(IDS % 2, "odd", "even").tolist()}
     whole = read(write(tmp_path / "t.csv", x=A, **names))
     assert (len(whole), whole.task.classes, whole.task.per_token) == (30, ("even", "odd"), False)
-    names[column][3] = ""
-    with pytest.raises(FileFormatError, match=f"column {column} has missing values"):
+    names[column][3] = names[column][9] = ""
+    with pytest.raises(FileFormatError, match=f"column {column} has missing values: row 4 below the names and 1 more"):
         read(write(tmp_path / "t.csv", x=A, **names))
     assert read(write(tmp_path / "t.parquet", x=A, **names)).task.kind == "classification"  # there null is missing
+
+
+@pytest.mark.parametrize(
+    ("names", "said"),
+    [
+        ("jet;pt;y", "separated by ';', where a comma is expected"),
+        ("jet\tpt\ty", r"separated by '\\t', where a comma is expected"),
+        ("jet, pt,y", "missing pt; the columns are jet, ' pt', y;"),
+        ("jet,pt,pt", "has more than one column pt"),
+    ],
+)
+def test_names_that_are_written_otherwise_are_shown_as_they_are(tmp_path, names, said):
+    file = tmp_path / "t.csv"
+    file.write_text(f"{names}\n" + "a,1.0,2.5\nb,2.0,3.5\n".replace(",", names[3]))
+    with pytest.raises(FileFormatError, match=said):
+        read(file, Reading(set_column="jet", features=("pt",)))

@@ -173,8 +173,8 @@ def show(fitted: Fitted, out: Path) -> None:
     report = fitted.report
     table = Table("", "held-out sets", show_header=bool(report))
     if report:
-        low, high = report["interval"]
-        table.add_row("error", f"{report['error']:.4g}  (95 % from {low:.4g} to {high:.4g})", style="bold")
+        spread = "  (95 % from {:.4g} to {:.4g})".format(*report["interval"]) if report["interval"] else ""
+        table.add_row("error", f"{report['error']:.4g}{spread}", style="bold")
         table.add_row("error of the best constant", f"{report['baseline']:.4g}")
         for key, words in (("rmse", "root mean square, in units of y"), ("r2", "R²")):
             if key in report:

@@ -72,8 +72,12 @@ def _checked(x: Any, mask: Any, lengths: Any, where: str) -> tuple[Tensor, Tenso
         keep = given != 0
     if lengths is not None:
         given = np.asarray(lengths)
-        if given.shape != (count,) or given.dtype.kind not in "iu" or given.min() < 0 or given.max() > n:
+        if given.shape != (count,) or given.dtype.kind not in "iu":
             raise ShapeError(f"{where}: lengths", f"{count} integers from 0 to {n}", f"{given.dtype} {given.shape}")
+        wrong = np.flatnonzero((given < 0) | (given > n))
+        if len(wrong):
+            i = int(wrong[0])
+            raise InputError(f"{where}: lengths[{i}]: expected an integer from 0 to n = {n}, got {given[i]}")
         keep = keep & (np.arange(n) < given[:, None])
     return _finite(tokens, keep, where)
 

@@ -64,11 +64,11 @@ def _examine(fitted: Fitted, sets: Sets, places: Tensor | None) -> Examination:
     means = sums / counts.clamp(min=1)
     square = fitted.task.classes is None
     set_errors = means.sqrt() if square else means
-    low, high = _interval(sums, counts, square, wilson=not square and not fitted.task.per_token)
+    interval = _interval(sums, counts, square, wilson=not square and not fitted.task.per_token)
     total = float(sums.sum() / counts.sum())
     report: dict[str, Any] = {
         "error": sqrt(total) if square else total,
-        "interval": [low, high],
+        "interval": interval,
         "sets": len(sets),
         **_more(fitted, sets, outputs, total),
         "worst": _worst(sets, where, set_errors, table),
@@ -100,12 +100,15 @@ def _errors(fitted: Fitted, sets: Sets, outputs: Tensor) -> Tensor:
     return ((outputs - sets.y) / scale).square().mean(-1)
 
 
-def _interval(sums: Tensor, counts: Tensor, square: bool, wilson: bool) -> tuple[float, float]:
+def _interval(sums: Tensor, counts: Tensor, square: bool, wilson: bool) -> list[float] | None:
+    """95 % of the errors of sets drawn again from these; None from a single set, which says nothing of others."""
     n, p = float(counts.sum()), float(sums.sum() / counts.sum())
     if wilson:
         centre, spread = p + Z**2 / (2 * n), Z * sqrt(p * (1 - p) / n + Z**2 / (4 * n**2))
         low, high = max(0.0, (centre - spread) / (1 + Z**2 / n)), min(1.0, (centre + spread) / (1 + Z**2 / n))
-        return min(low, p), max(high, p)
+        return [min(low, p), max(high, p)]
+    if len(sums) < 2:
+        return None
     generator = torch.Generator().manual_seed(0)
     resamples = max(FEWEST_RESAMPLES, min(RESAMPLES, DRAWS // len(sums)))
     parts = []
@@ -116,7 +119,7 @@ def _interval(sums: Tensor, counts: Tensor, square: bool, wilson: bool) -> tuple
     means = torch.cat(parts)
     low, high = (float(q) for q in (means.sqrt() if square else means).quantile(means.new_tensor([0.025, 0.975])))
     error = sqrt(p) if square else p
-    return min(low, error), max(high, error)
+    return [min(low, error), max(high, error)]
 
 
 def _more(fitted: Fitted, sets: Sets, outputs: Tensor, total: float) -> dict[str, Any]:

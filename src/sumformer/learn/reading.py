@@ -74,13 +74,23 @@ def _npz(path: Path) -> dict[str, Any]:
             file = np.load(stream, allow_pickle=False)
             if not isinstance(file, np.lib.npyio.NpzFile):
                 raise ValueError("one array, without names")
-            return {key: file[key] if key in KEYS else None for key in file.files}
+            return {key: _member(path, file, key) if key in KEYS else None for key in file.files}
     except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile) as error:
-        if "Object arrays" in str(error):
-            raise FileFormatError(path, "holds an array of objects; save labels as text, labels.astype(str)") from None
+        if "pickle" in str(error):  # neither a zip nor an array: numpy would unpickle it
+            raise FileFormatError(path, "is truncated or not an .npz file, as np.savez writes") from None
         raise FileFormatError(path, f"is truncated or not an .npz file of plain arrays ({error})") from None
     except Exception as error:  # zlib.error and the like: damage inside the archive
         raise FileFormatError(path, f"is damaged ({error})") from None
+
+
+def _member(path: Path, file: Any, key: str) -> Any:
+    try:
+        return file[key]
+    except ValueError as error:
+        if "Object arrays" not in str(error):
+            raise
+        instead = "labels as text, y.astype(str)" if key == "y" else "sets of several sizes padded, with lengths"
+        raise FileFormatError(path, f"{key} is an array of Python objects; save {instead}") from None
 
 
 def _safetensors(path: Path) -> dict[str, Any]:

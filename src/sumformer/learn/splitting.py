@@ -24,7 +24,8 @@ def split(count: int, validation: float, test: float, seed: int) -> Split:
     """Shares of `count`, at least one set each where a share is asked for."""
     held = [0 if not share else max(1, round(share * count)) for share in (test, validation)]
     if count - sum(held) < 1:
-        raise InputError(f"{count} sets are too few: {held[1]} for validation and {held[0]} for testing leave none")
+        sets = "1 set is" if count == 1 else f"{count} sets are"
+        raise InputError(f"{sets} too few: {held[1]} for validation and {held[0]} for testing leave none for training")
     order = permutation(count, "split", seed)
     first, second = held[0], held[0] + held[1]
     train = order[second:].sort().values

@@ -53,14 +53,23 @@ def _named(path: Path, table: Any, asked: Columns, with_targets: bool) -> Column
     missing = [name for name in (asked.set, *x_names, *y_names) if name not in names]
     if missing or not x_names:
         wanted = f"missing {', '.join(missing)}" if missing else "no feature columns x, x0, x1, …"
-        raise FileFormatError(
-            path, f"{wanted}; the columns are {', '.join(names)}; --set-column, --features and --targets name others"
-        )
+        raise FileFormatError(path, f"{wanted}; {_there(names)}; --set-column, --features and --targets name others")
     used = [asked.set, *x_names, *y_names]
+    same = [name for name in used if names.count(name) > 1]
+    if same:
+        raise FileFormatError(path, f"has more than one column {same[0]}; rename one of them")
     twice = [name for name in used if used.count(name) > 1]
     if twice:
         raise InputError(f"{path}: column {twice[0]} can be the set, a feature or a target, and that once")
     return Columns(asked.set, tuple(x_names), tuple(y_names))
+
+
+def _there(names: Sequence[str]) -> str:
+    """The columns, in quotes where a blank would not be seen."""
+    separator = next((s for s in (";", "\t", "|") if len(names) == 1 and s in names[0]), None)
+    if separator is not None:
+        return f"the columns are separated by {separator!r}, where a comma is expected"
+    return f"the columns are {', '.join(repr(n) if n != n.strip() else n for n in names)}"
 
 
 def read_table(path: Path) -> Any:
@@ -109,7 +118,7 @@ def set_order(path: Path, table: Any, set_column: str) -> tuple[Any, Any]:
     """Rows by set, sets in order of their first row, rows of a set in the order of the file; where each set starts."""
     names = _values(path, table, [set_column], NAMES)[:, 0]
     if names.dtype.kind == "f" and np.isnan(names).any():
-        raise FileFormatError(path, f"column {set_column} has missing values")
+        raise _missing(path, set_column, np.isnan(names))
     _, first, place = np.unique(names, return_index=True, return_inverse=True)
     rank = np.empty_like(first)
     rank[np.argsort(first)] = np.arange(len(first))
@@ -133,7 +142,7 @@ def _column(path: Path, name: str, column: Any, kinds: str) -> Any:
     import pyarrow.types as types
 
     if column.null_count:
-        raise FileFormatError(path, f"column {name} has missing values")
+        raise _missing(path, name, np.asarray(column.is_null()))
     if path.suffix == ".csv" and types.is_binary(column.type):
         raise FileFormatError(path, f"column {name} is not UTF-8; save the file as UTF-8")
     array = _plain(column)
@@ -141,8 +150,17 @@ def _column(path: Path, name: str, column: Any, kinds: str) -> Any:
         expected = "real numbers" if kinds == NUMBERS else "numbers or text"
         raise FileFormatError(path, f"column {name}: expected {expected}, got {column.type}")
     if path.suffix == ".csv" and array.dtype.kind == "U" and (array == "").any():
-        raise FileFormatError(path, f"column {name} has missing values")
+        raise _missing(path, name, array == "")
     return array
+
+
+def _missing(path: Path, name: str, where: Any) -> FileFormatError:
+    """Rows are counted from 1, without the line of names."""
+    count = int(where.sum())
+    others = f" and {count - 1} more" if count > 1 else ""
+    return FileFormatError(
+        path, f"column {name} has missing values: row {int(where.argmax()) + 1} below the names{others}"
+    )
 
 
 def _plain(column: Any) -> Any:

@@ -49,9 +49,9 @@ def _header(fitted: Fitted, held: Examination | None, data: str) -> list[str]:
     facts = [("task", escape(fitted.task.describe()))]
     if held is not None:
         r = held.report
-        low, high = (nearest(v) for v in r["interval"])
+        spread = " (95 % from {} to {})".format(*map(nearest, r["interval"])) if r["interval"] else ""
         measure = "share of wrong labels" if fitted.task.classes is not None else "root mean square in units of σ"
-        claim = f"Error on {r['sets']} held-out sets: {nearest(r['error'])} (95 % from {low} to {high}), {measure}."
+        claim = f"Error on {r['sets']} held-out sets: {nearest(r['error'])}{spread}, {measure}."
         parts.append(paragraph(f"{claim} The best constant has {nearest(r['baseline'])}.", "claim"))
         if "rmse" in r:
             facts.append(("root mean square error", escape(", ".join(nearest(v) for v in r["rmse"]))))
