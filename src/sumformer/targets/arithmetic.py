@@ -89,7 +89,7 @@ def _root(arg: Node, exponent: float | Fraction) -> tuple[Node, int]:
 def take_one(arg: Node, index: int) -> Node:
     """v_index, counted from the end when negative."""
     if not isinstance(index, int) or isinstance(index, bool) or not -arg.width <= index < arg.width:
-        exist = "0" if arg.width == 1 else f"0 to {arg.width - 1}"
+        exist = "only coordinate 0" if arg.width == 1 else f"coordinates 0 to {arg.width - 1}"
         hint = "" if not isinstance(arg, Token) else "; --dim N (d=N) gives tokens more of them"
         raise TargetError(f"coordinate {index!r} does not exist: the value has width {arg.width}, {exist}{hint}")
     start = index % arg.width

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Callable, Sequence
 from typing import cast, get_args
 
@@ -81,7 +82,14 @@ def is_function(name: str) -> bool:
 
 def explain_name(name: str) -> str:
     """Why `name` is no name of the language, with the nearest one."""
-    close = [] if name in _NOTHING else difflib.get_close_matches(name.lower()[:40], (*FUNCTIONS, "x", "y"), n=1)
+    token = re.fullmatch(r"([xy])(_\w{1,2}|')", name)  # x_i, y_j
+    close = (
+        [token[1]]
+        if token
+        else []
+        if name in _NOTHING
+        else difflib.get_close_matches(name.lower()[:40], (*FUNCTIONS, "x", "y"), n=1)
+    )
     instead = _ELSEWHERE.get(name) or _ELSEWHERE.get(name.lower()) or (close[0] if close else None)
     hint = f"did you mean {instead}? There are" if instead else "there are"
     return f"unknown name '{name[:40]}': {hint} the tokens x and y, numbers, and {', '.join(FUNCTIONS)}"

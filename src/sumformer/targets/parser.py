@@ -239,5 +239,7 @@ class _Parser:
             raise located(error.reason, self.source, lexeme.position) from None
 
     def fail(self, expected: str, lexeme: Lexeme) -> NoReturn:
-        came = f"'{lexeme.text}'" if lexeme.kind != "end" else "the end of the source"
+        if not self.source.strip():
+            raise TargetError(f"the formula is empty: expected {expected}, as in x - mean(y)", None, 0)
+        came = f"'{lexeme.text}'" if lexeme.kind != "end" else "the end of the formula"
         raise located(f"expected {expected}, got {came}", self.source, lexeme.position)

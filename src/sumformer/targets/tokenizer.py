@@ -21,7 +21,12 @@ _PATTERN = re.compile(
 )
 _INSTEAD = {"^": "**", "−": "-", "–": "-", "×": "*", "·": "*", "÷": "/", "²": "**2", "³": "**3", "%": "/", ";": ","}
 _INSTEAD |= {"|": "abs(…)", "@": "dot(a, b)", ">": "sigmoid((a - b)/0.1)", "<": "sigmoid((b - a)/0.1)"}
-_INSTEAD |= {".": "exp(x), without a prefix", "{": "(", "}": ")", "√": "sqrt(…)"}
+_INSTEAD |= {"{": "(", "}": ")", "√": "sqrt(…)", "‖": "norm(…)", "∑": "sum(…)", "Σ": "sum(…)"}
+_WHY = {
+    ".": "functions are written without a prefix, as exp(x) and mean(y)",
+    "=": "a formula is one value, as x - mean(y), and functions have no named arguments",
+    "\\": "a formula is written as in Python, not in LaTeX, as mean(exp(-norm2(x - y)))",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +53,7 @@ def tokenize(source: str) -> list[Lexeme]:
     while position < len(source):
         match = _PATTERN.match(source, position)
         if match is None:
-            hint = f": did you mean '{_INSTEAD[source[position]]}'?" if source[position] in _INSTEAD else ""
-            raise located(f"unexpected character {source[position]!r}{hint}", source, position)
+            raise located(_unexpected(source[position]), source, position)
         text = match.group()
         if match.lastgroup == "number":
             lexemes.append(Lexeme("number", text, position, _number(text, source, position)))
@@ -60,6 +64,12 @@ def tokenize(source: str) -> list[Lexeme]:
         position = match.end()
     lexemes.append(Lexeme("end", "", len(source)))
     return lexemes
+
+
+def _unexpected(character: str) -> str:
+    shown = "'\\'" if character == "\\" else repr(character)
+    hint = _WHY.get(character) or (f"did you mean '{_INSTEAD[character]}'?" if character in _INSTEAD else "")
+    return f"unexpected character {shown}" + (f": {hint}" if hint else "")
 
 
 def _number(text: str, source: str, position: int) -> Fraction:

@@ -24,15 +24,29 @@ ARCHITECTURES = ("sumformer", *_THEOREMS)
 _ALWAYS = {"f", "epsilon", "arithmetic", "route"}
 
 
+def takers(option: str) -> list[str]:
+    """The architectures that take this option."""
+    return [name for name in _THEOREMS if option in _options(_program(name))]
+
+
 def theorem(architecture: str, options: Collection[str] = ()) -> Callable[..., Built]:
     """The program of the theorem that builds this architecture, if it takes these options."""
     if not isinstance(architecture, str) or architecture not in _THEOREMS:
         raise InputError(f"construct: expected architecture in {ARCHITECTURES}, got {architecture!r}")
-    module, name = _THEOREMS[architecture]
-    function: Callable[..., Built] = getattr(import_module(module), name)
-    taken = signature(function).parameters.keys() - _ALWAYS
+    function = _program(architecture)
+    taken = _options(function)
     unknown = sorted(set(options) - taken)
     if unknown:
         what = f"the options {spelt(sorted(taken))}"
         raise InputError(f"construct: a {architecture} takes {what}; it does not know {spelt(unknown)}")
     return function
+
+
+def _program(architecture: str) -> Callable[..., Built]:
+    module, name = _THEOREMS[architecture]
+    function: Callable[..., Built] = getattr(import_module(module), name)
+    return function
+
+
+def _options(function: Callable[..., Built]) -> set[str]:
+    return signature(function).parameters.keys() - _ALWAYS

@@ -25,7 +25,7 @@ from sumformer.targets import Node
 from sumformer.targets.opaque import OpaqueTarget
 from sumformer.targets.target import Target
 from sumformer.theorems.alberti_2023.arithmetic import Arithmetic
-from sumformer.theorems.architectures import theorem
+from sumformer.theorems.architectures import takers, theorem
 from sumformer.theorems.built import Built
 from sumformer.theorems.counts import check_counts, check_numbers, check_places, check_weights, counts_of
 from sumformer.theorems.covered_calls import (
@@ -253,9 +253,9 @@ def _built(
     if architecture == "sumformer":
         foreign = [key for key in options if key != "code"]
         if foreign:
-            raise InputError(
-                f"construct: a sumformer has one option, code; another architecture may take {spelt(foreign)}"
-            )
+            others = {name for key in foreign for name in takers(key)}
+            instead = f"; architecture (--as) {', '.join(sorted(others))} takes" if others else "; none takes"
+            raise InputError(f"construct: a sumformer has one option, code{instead} {spelt(foreign)}")
         return by_route(f, epsilon, arithmetic, route, options.get("code"))
     if arithmetic.merges:
         raise InputError("construct: merges is an option of a sumformer")
