@@ -7,7 +7,7 @@ from itertools import pairwise
 import pytest
 
 import sumformer
-from sumformer.experiments.construction_report import meshes
+from sumformer.experiments.construction_report import meshes, slices
 from sumformer.experiments.construction_report.page import write_report
 from sumformer.experiments.explain.run import explain
 
@@ -52,3 +52,12 @@ def test_numbers_under_the_axis_do_not_touch(made, monkeypatch):
     seen = sorted((t.x0, t.x1) for t in texts if low <= (t.x0 + t.x1) / 2 <= high)
     assert len(seen) >= 2
     assert all(end < start for (_, end), (start, _) in pairwise(seen))
+
+
+def test_slices_of_a_large_mesh_have_few_points(monkeypatch):
+    large = sumformer.construct("mean((y-x)/(norm2(y-x)+0.09)**1.5)", 2e-2, d=2, n="..500", route="mesh")
+    assert large.certificate.latent_dimension > 10_000
+    points = []
+    monkeypatch.setattr(slices, "_evaluate", lambda made, own, others: points.append(len(own)) or (own[:, 0],) * 2)
+    slices.run(large)
+    assert sum(points) * large.certificate.latent_dimension <= 2 * slices.WORK / 3

@@ -13,6 +13,7 @@ from fractions import Fraction
 import torch
 from torch import Tensor
 
+from sumformer.certificates.certificate import Certificate
 from sumformer.targets import reductions
 from sumformer.targets.domain import Box, Tokens
 from sumformer.targets.opaque import OpaqueTarget
@@ -83,7 +84,7 @@ def run(construction: Construction) -> Slices:
     """Evaluate f and N along every slice."""
     f, certificate = construction.target, construction.certificate
     n = _tokens(f.tokens)
-    work = (n * n if _leaves_out_own(f) else n) + certificate.latent_dimension // 4
+    work = (n * n if _leaves_out_own(f) else n) + _features(certificate)
     d = f.input_box.d
     free = min(d, 2)
     fewest, most = POINTS[free]
@@ -124,6 +125,11 @@ def _inwards(end: Fraction, dtype: torch.dtype, towards: float, inside: Callable
 
 def _tokens(tokens: Tokens) -> int:
     return min(max(TOKENS, tokens.minimum), tokens.maximum)
+
+
+def _features(certificate: Certificate) -> int:
+    """What Σ of one sequence costs, in pairs of tokens: on a mesh a transform of all nodes, else d' products."""
+    return 3 * certificate.latent_dimension if certificate.route == "mesh" else certificate.latent_dimension // 4
 
 
 def _leaves_out_own(f: Target | OpaqueTarget) -> bool:
