@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 import torch
+from torch.utils.flop_counter import FlopCounterMode
 
 import sumformer
 from sumformer.testing import TOLERANCE, relative_error
@@ -37,3 +38,16 @@ def test_one_compilation_for_all_lengths(source, dtype):
         x = torch.rand(2, n, 2, generator=torch.Generator().manual_seed(n), dtype=dtype)
         assert relative_error(compiled(x), network(x)) <= TOLERANCE[dtype]
     assert len(compilations) == 1
+
+
+def test_short_sequences_are_not_filled_up_to_a_group():
+    network = sumformer.construct("mean(exp(-3*norm2(x-y)))", 1e-3, d=2).network
+    x = torch.rand(64, 16, 2, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    with FlopCounterMode(display=False) as counted:
+        together = network.summarise(x)
+    with FlopCounterMode(display=False) as counted_one:
+        network.summarise(x.reshape(1, 1024, 2))
+    assert counted.get_total_flops() <= counted_one.get_total_flops()
+    for row in range(3):
+        alone = network.summarise(x[row : row + 1])
+        assert relative_error(alone.total, together.total[row : row + 1]) <= TOLERANCE[torch.float64]

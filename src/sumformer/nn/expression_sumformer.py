@@ -74,17 +74,19 @@ class ExpressionSumformer(ReducedExpression, ExpressionReadings):
             return fast.summarise(self, z, weights, keep, depth + 1)
         z, w = self._padded(z.to(self.inside), keep), self._weights(z, weights, keep)
         count = w.double().sum(dim=1)  # exact for multiplicities up to 2^53, whatever the arithmetic inside
+        short = not torch.compiler.is_compiling() and 0 < z.shape[1] < self.group  # one group, not filled up with zeros
+        group = z.shape[1] if short else self.group
         pieces = slabs(self._widest, z, w, group=self.group)
-        partial = [self._partial_sums(piece, weight) for piece, weight in pieces]
+        partial = [self._partial_sums(piece, weight, group) for piece, weight in pieces]
         return Summary(sum_groups(torch.cat(partial, dim=1), self.group, depth), count)
 
-    def _partial_sums(self, z: Tensor, w: Tensor) -> Tensor:
+    def _partial_sums(self, z: Tensor, w: Tensor, group: int) -> Tensor:
         """(batch, s, d) → (batch, ⌈s/group⌉, d'): one row per group of tokens."""
         tables = self._tables(z, self.y_degrees)
         blocks = []
         for i, channel in enumerate(self._channels):
             factor = w if channel.is_one else w * self._scalar(channel.factor, y=z)
-            left, right = (in_groups(v, self.group, spare=True) for v in self._sides(i, tables, factor))
+            left, right = (in_groups(v, group, spare=True) for v in self._sides(i, tables, factor))
             outer = (left.transpose(2, 3) @ right).flatten(2)
             blocks.append(outer.index_select(-1, self._constant(f"feature_{i}", z)))
         return torch.cat(blocks, dim=-1) if blocks else z.new_zeros(z.shape[0], 1, 0)
