@@ -4,7 +4,7 @@ import pytest
 import torch
 
 import sumformer
-from sumformer.errors import NotSupportedError
+from sumformer.errors import InputError, NotSupportedError
 from sumformer.interop.onnx import export_onnx, onnx_error
 from sumformer.nn import PieceStack, ReluStack, mlp_sumformer
 
@@ -57,3 +57,10 @@ def test_rows_added_in_place_are_not_exported(tmp_path):
 
     with pytest.raises(NotSupportedError, match="scatter_add"):
         export_onnx(Adding(), tmp_path / "net.onnx", torch.rand(2, 5, 3))
+
+
+def test_a_file_in_a_folder_that_is_not_there_yet(tmp_path):
+    stack = ReluStack(3, 4, 5)
+    assert export_onnx(stack, tmp_path / "new" / "stack.onnx", torch.rand(2, 4, 3)).is_file()
+    with pytest.raises(InputError, match=r"expected the name of a file, as model\.onnx; .* is a folder"):
+        export_onnx(stack, tmp_path / "new", torch.rand(2, 4, 3))

@@ -167,3 +167,12 @@ def test_the_mean_of_nothing_is_zero_with_zero_gradient():
     assert (mean == 0).all()
     mean.sum().backward()
     assert (total.grad == 0).all()
+
+
+def test_python_s_sum_merges_summaries():
+    parts = [Summary(torch.full((1, 3), float(k)), torch.tensor([2.0])) for k in (1, 2, 4)]
+    merged = sum(parts)
+    assert torch.equal(merged.total, torch.full((1, 3), 7.0))
+    assert torch.equal(merged.count, torch.tensor([6.0]))
+    with pytest.raises(TypeError, match="unsupported operand"):
+        1 + parts[0]

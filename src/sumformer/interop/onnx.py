@@ -74,6 +74,9 @@ def export_onnx(
         import onnxscript  # noqa: F401
     except ImportError:
         raise MissingDependencyError("onnx and onnxscript", "export to ONNX", "onnx") from None
+    if Path(path).is_dir():
+        raise InputError(f"export_onnx: expected the name of a file, as model.onnx; {path} is a folder")
+    Path(path).parent.mkdir(parents=True, exist_ok=True)
     subject = _subject(module, example)
     module, example = subject.module, subject.example
     n, fixed = subject.traced(masked)

@@ -33,6 +33,10 @@ class Summary:
         self._check(other)
         return Summary(self.total + other.total, self.count + other.count)
 
+    def __radd__(self, start: int) -> Summary:
+        """So that Python's sum(summaries), which begins with 0, merges them."""
+        return self if start == 0 else NotImplemented
+
     def __sub__(self, other: Summary) -> Summary:
         self._check(other)
         return Summary(self.total - other.total, self.count - other.count)
