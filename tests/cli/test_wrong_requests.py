@@ -49,6 +49,8 @@ def test_options_are_spelt_as_on_the_command_line(words: str, said: str):
         ["reproduce", "figure-1", "--size", "tiny", "--out"],
         ["bench", "--longest", "256", "--out"],
         ["compare", "target:mean(y)", "--sets", "20", "--out"],
+        ["fit", "target:mean(y)", "--sets", "20", "--out"],
+        ["fit", "target:mean(y)", "--sets", "20", "--resume", "--out"],
     ],
 )
 def test_a_file_is_no_folder_and_is_kept(tmp_path, words: list[str]):

@@ -186,6 +186,8 @@ def _finish(
 def _open(place: Folder, wanted: Settings, sets: Sets, changes: dict[str, Any]) -> tuple[Settings, Fitted | None]:
     """The settings to run with, and the result where there is nothing left to do; nothing is written."""
     folder, there = place.path, _there(place.path)
+    if folder.exists() and not folder.is_dir():
+        raise InputError(f"{folder} is a file; give a folder")
     if wanted.start is not None and Path(wanted.start).resolve() == folder.resolve():
         raise InputError(f"{folder} is what to start from; give another folder to train in, or it would be lost")
     if there and not place.resume and not place.overwrite:
