@@ -182,6 +182,26 @@ def test_what_is_no_number_is_named(wrong):
         Settings(**wrong)
 
 
+@pytest.mark.parametrize(
+    ("wrong", "expected"),
+    [
+        ({"epochs": 0}, r"epochs = 0 \(at least 1\)$"),
+        ({"hidden": 8.5}, r"hidden = 8.5 \(a whole number\)$"),
+        ({"learning_rate": -1}, r"learning_rate = -1.0 \(above 0\)$"),
+        ({"validation": 1.5}, r"validation = 1.5 \(a share, 0 ≤ validation < 1\)$"),
+        ({"validation": 0.6, "test": 0.5}, r"validation \+ test = 1.1, which leaves nothing"),
+    ],
+)
+def test_what_is_out_of_range_is_named_with_its_range(wrong, expected):
+    with pytest.raises(InputError, match=expected):
+        Settings(**wrong)
+
+
+def test_a_sample_of_nothing_names_the_options():
+    with pytest.raises(InputError, match=r"one set \(--sets\) of one token \(--tokens\), got 0 sets of 10 tokens"):
+        read("target:mean(y)", Reading(sampling=Sampling(sets=0)))
+
+
 def test_early_stopping_keeps_the_best_epoch(sets):
     fitted = fit(sets, replace(QUICK, epochs=200, patience=2, learning_rate=0.05))
     losses = [h["validation"] for h in fitted.history]

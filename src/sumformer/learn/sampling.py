@@ -27,7 +27,8 @@ class Sampling:
 def sampled_target(expression: str, sampling: Sampling) -> Target:
     """The formula for exactly the number of tokens that is drawn."""
     if sampling.sets < 1 or sampling.tokens < 1:
-        raise InputError(f"{PREFIX}: expected at least one set of one token, got {sampling.sets} of {sampling.tokens}")
+        got = f"{sampling.sets} sets of {sampling.tokens} tokens"
+        raise InputError(f"{PREFIX}EXPRESSION: expected at least one set (--sets) of one token (--tokens), got {got}")
     return target(expression, n=sampling.tokens, d=sampling.dim, box=sampling.box)
 
 

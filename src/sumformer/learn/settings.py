@@ -61,23 +61,29 @@ class Settings:
         value = getattr(self, name)
         if value is None and name in MAY_BE_NONE:
             return ""
+        wrong = f"{name} = {value!r} ({'a whole number' if name in WHOLE else 'a number'})"
         if isinstance(value, str | bool) or not isinstance(value, SupportsFloat):
-            return f"{name} = {value!r}"
+            return wrong
         try:
             object.__setattr__(self, name, kind(value))
         except (TypeError, ValueError):
-            return f"{name} = {value!r}"
+            return wrong
         return ""
 
     def _beyond(self) -> list[str]:
         """What is out of range."""
-        least = [f"{k} = {v}" for k, low in WHOLE.items() if (v := getattr(self, k)) is not None and v < low]
-        wrong = least + [f"{k} = {v}" for k in ("validation", "test") if not 0 <= (v := getattr(self, k)) < 1]
+        least = [
+            f"{k} = {v} (at least {low})" for k, low in WHOLE.items() if (v := getattr(self, k)) is not None and v < low
+        ]
+        shares = [
+            f"{k} = {v} (a share, 0 ≤ {k} < 1)" for k in ("validation", "test") if not 0 <= (v := getattr(self, k)) < 1
+        ]
+        wrong = least + shares
         if self.learning_rate is not None and not 0 < self.learning_rate < float("inf"):
-            wrong.append(f"learning_rate = {self.learning_rate}")
+            wrong.append(f"learning_rate = {self.learning_rate} (above 0)")
         if not 0 <= self.weight_decay < float("inf"):
-            wrong.append(f"weight_decay = {self.weight_decay}")
-        if self.validation + self.test >= 1:
+            wrong.append(f"weight_decay = {self.weight_decay} (at least 0)")
+        if not shares and self.validation + self.test >= 1:
             wrong.append(f"validation + test = {self.validation + self.test:g}, which leaves nothing to train on")
         if self.device != "cpu" and not (str(self.device).startswith("cuda") and torch.cuda.is_available()):
             wrong.append(f"device = {self.device!r} (cpu, or cuda where there is one)")
