@@ -62,6 +62,31 @@ def test_verify_shows_the_verdict_in_words(blur):
     assert claim in " ".join(result.stdout.split())
 
 
+def rows(text):
+    """The first and the last column of a table in the terminal, where the last one is a number."""
+    lines = [[cell.strip() for cell in line.strip("│").split("│")] for line in text.splitlines() if "│" in line]
+    return {cells[0]: float(cells[-1]) for cells in lines if cells[-1]}
+
+
+@pytest.mark.parametrize("source", ["mean(sigmoid(3*x-y))", "mean(exp(-2*x*y))", "x*mean(y)/7", "mean(cos(2*x+y))"])
+def test_a_bound_in_a_table_is_never_below_the_proved_one(source, tmp_path):
+    arguments = ("construct", source, "--epsilon", "0.0123456", "--out", str(tmp_path), "--no-report")
+    data = run_json(*arguments)
+    told = run(*arguments)
+    shown = rows(told.stdout)
+    for term in data["terms"]:
+        assert term["bound"] <= shown[term["name"]] <= 1.011 * term["bound"]
+    assert data["certified_error"] <= shown["certified for every input"] <= 1.011 * data["certified_error"]
+    assert shown["asked for (ε)"] == 0.0123456
+    proof = run_json("verify", str(tmp_path), "--no-attack")
+    shown = rows(run("verify", str(tmp_path), "--no-attack").stdout)
+    for term in proof["terms"]:
+        assert term["recomputed"] <= shown[term["name"]]
+    assert proof["recomputed_bound"] <= shown["recomputed in all"]
+    assert proof["certified_error"] <= shown["claimed"]
+    assert float(repr(sumformer.load(tmp_path)).split("≤ ")[1].split(",")[0]) >= data["certified_error"]
+
+
 def test_construct_prints_route_budget_and_assumptions():
     result = run("construct", "x + 7*x**2 + 3*x*sum_others(y)**3", "--dim", "2", "--tokens", "3", "--epsilon", "1e-6")
     assert result.exit_code == 0

@@ -291,3 +291,10 @@ class TestNumbers:
             "75 s",
         )
         assert (count(2**30), count(65536), count(3)) == ("2³⁰", "65\u202f536", "3")
+
+
+def test_what_was_measured_is_not_rounded_up():
+    def words(kind):
+        return budget._shown(budget.Bar("", kind, 6.2346e-6))
+
+    assert (words("measured"), words("proved"), words("certified")) == ("6.23e-6", "6.24e-6", "6.24e-6")

@@ -60,7 +60,7 @@ def compare(
     built = [row for row in rows if "refused" not in row]
     table = Table("", *(row["architecture"] for row in built), title=repr(f))
     for key, label in _LINES.items():
-        table.add_row(label, *(_show(row[key]) for row in built))
+        table.add_row(label, *(_show(key, row[key]) for row in built))
     console.print(table)
     for row in rows:
         if "refused" in row:
@@ -96,7 +96,9 @@ def _row(
     }
 
 
-def _show(value: Any) -> str:
+def _show(key: str, value: Any) -> str:
     if value is None:
         return "–"
-    return shown(value) if isinstance(value, float) else str(value)
+    if key == "certified_error":
+        return shown(value)
+    return f"{value:.3g}" if isinstance(value, float) else str(value)

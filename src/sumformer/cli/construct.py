@@ -11,6 +11,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
+from sumformer.algebra.rounding import shown_up
 from sumformer.certificates.attack import AttackResult
 from sumformer.certificates.quadrature import Quadrature
 from sumformer.cli.comparison import compare
@@ -181,7 +182,7 @@ def show(
     table.add_section()
     sure = "certified for every input" if c.p is None else f"certified: {c.norm}(f, N) is at most"
     table.add_row(sure, "", shown(c.total), style="bold")
-    table.add_row("asked for (ε)", "", f"{c.epsilon:.3g}")
+    table.add_row("asked for (ε)", "", f"{c.epsilon:.6g}")
     sought = "worst found by attack" if c.p is None else f"{c.norm}(f, N) by quadrature"
     table.add_row(f"{sought} ({effort(found)})", "measured", f"{found.worst:.3g}")
     console.print(table)
@@ -195,8 +196,8 @@ def show(
                 f"read-out: {c.constants['read_out_layers']} layers cut to the range of f; the theorem has none"
             )
     if "sup_off_ramps" in c.constants:
-        off, share = c.constants["sup_off_ramps"], c.constants["ramp_share"]
-        console.print(f"sup |f − N| ≤ {off:.3g} off the ramps, on which at most {share:.2g} of all inputs have a token")
+        off, share = shown(c.constants["sup_off_ramps"]), shown_up(c.constants["ramp_share"], 2)
+        console.print(f"sup |f − N| ≤ {off} off the ramps, on which at most {share} of all inputs have a token")
     if c.merges:
         console.print(f"certified for summaries of parts, too, merged up to {c.merges} deep")
     for assumption in c.assumptions:

@@ -72,7 +72,7 @@ def show(verdict: Verdict) -> None:
     table.add_section()
     table.add_row("recomputed in all", shown(proof.bound), style="bold")
     table.add_row("claimed", shown(proof.claimed))
-    table.add_row("ε", f"{proof.epsilon:.3g}")
+    table.add_row("ε", f"{proof.epsilon:.6g}")
     if verdict.attack is not None:
         sought = "by quadrature" if isinstance(verdict.attack, Quadrature) else "worst found by attack"
         table.add_row(f"{sought} ({effort(verdict.attack)})", f"{verdict.attack.worst:.3g}")

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
+from sumformer.algebra.rounding import shown_up
 from sumformer.errors import DomainError, InputError, RefusedError
 from sumformer.nn.patterns.pattern import Pattern
 from sumformer.targets.target import Target
@@ -54,7 +55,7 @@ def rows(f: Target, epsilons: list[float], p: float, pattern: Pattern) -> Iterat
 
 def _by_supremum(architecture: str, route: str | None, f: Target, epsilon: float, p: float) -> Row:
     sup = epsilon / (volume(f, f.tokens.minimum) * f.tokens.minimum * f.width) ** (1 / p)
-    return _built(construct(f, sup, architecture=architecture, route=route), f"sup bound {sup:.3g}")
+    return _built(construct(f, sup, architecture=architecture, route=route), f"sup bound {shown_up(sup)}")
 
 
 def _by_distance(plan: Plan, options: dict[str, Any], f: Target, epsilon: float, p: float) -> Row:

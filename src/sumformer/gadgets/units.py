@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sumformer.algebra.rounding import FloatArray
+from sumformer.algebra.rounding import FloatArray, shown_up
 from sumformer.gadgets.piecewise_linear import PiecewiseLinear
 from sumformer.gadgets.reading import Reading
 
@@ -65,7 +65,7 @@ class Gadget:
     """Of each of several outputs."""
 
     def __repr__(self) -> str:
-        return f"Gadget({self.kind}: {self.depth} layers, width {self.width}, error ≤ {self.error:.3g})"
+        return f"Gadget({self.kind}: {self.depth} layers, width {self.width}, error ≤ {shown_up(self.error)})"
 
     @property
     def depth(self) -> int:

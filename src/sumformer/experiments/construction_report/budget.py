@@ -75,8 +75,9 @@ def plot(budget: Budget) -> Picture:
         colour = COLOURS.get(bar.kind, RED if budget.violated else ORANGE)
         end = max(bar.value, low) if isfinite(bar.value) else 10 * high
         axes.barh(place, end - low, left=low, height=0.62, color=colour)
-        shown = nearest(bar.value) if bar.kind == "asked" else rounded_up(bar.value)
-        axes.annotate(shown, (end, place), (5, 0), textcoords="offset points", va="center", fontsize=9, bbox=PLAIN)
+        axes.annotate(
+            _shown(bar), (end, place), (5, 0), textcoords="offset points", va="center", fontsize=9, bbox=PLAIN
+        )
     axes.set_xscale("log")
     axes.set_xlim(low, high * (high / low) ** 0.16)  # room for the label of the longest bar
     axes.set_ylim(len(budget.bars) - 0.5, -0.5)
@@ -94,5 +95,10 @@ def plot(budget: Budget) -> Picture:
     )
     axes.set_xlabel("error (logarithmic: compare the ends)", fontsize=9)
     decades(axes.xaxis)
-    words = "; ".join(f"{b.name}: {nearest(b.value)}" for b in budget.bars)
+    words = "; ".join(f"{b.name}: {_shown(b)}" for b in budget.bars)
     return picture(figure, f"Bars on a logarithmic scale. {words}.")
+
+
+def _shown(bar: Bar) -> str:
+    """A bound is rounded up, what was asked for or measured is not."""
+    return nearest(bar.value) if bar.kind in ("asked", "measured") else rounded_up(bar.value)

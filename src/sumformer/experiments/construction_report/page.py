@@ -74,7 +74,7 @@ def _budget(construction: Construction, attack: budget.Attack | None) -> str:
     else:
         factor = f": the bound is {nearest(certificate.total / attack.worst, 2)} times that" if attack.worst > 0 else ""
         trials = f"{count(attack.trials)} trials ({duration(attack.seconds)})"
-        found = f"The worst error the attack found in {trials} is {rounded_up(attack.worst)}{factor}."
+        found = f"The worst error the attack found in {trials} is {nearest(attack.worst)}{factor}."
         parts.append(paragraph(f"{found} Sampling may refute a bound, it never certifies one."))
     if missing := getattr(attack, "not_reached", ()):
         parts.append(paragraph(f"No time was left to attack with: {'; '.join(missing)}.", "note"))
