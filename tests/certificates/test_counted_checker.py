@@ -141,6 +141,16 @@ def test_networks_that_make_no_sense_are_refused(copy: Copy, change: Change):
         check(copy("far").edit("config", change).folder)
 
 
+def test_own_cells_without_numbers_of_their_own_are_refused(copy: Copy):
+    """257^8 exceed int64: compiled, which needs no memory for them, the network took the cells of others."""
+
+    def describe(data: dict[str, Any]) -> None:
+        data.update(expression="max(y[0] + norm(x))", d=8, cells=[257] * 8)
+
+    with pytest.raises(FileFormatError, match="cells of own tokens"):
+        check(copy("far").edit("config", describe).folder)
+
+
 @pytest.mark.parametrize(
     ("name", "tensor", "by"),
     [

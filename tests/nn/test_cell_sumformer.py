@@ -101,6 +101,23 @@ def test_many_tokens_of_few_cells_cost_no_pairs_of_tokens():
     torch.testing.assert_close(out[:, :50], net.apply(X[:, :50], net.summarise(X)))
 
 
+@over_sources
+def test_where_own_cells_are_too_many_to_count_in_tokens_are_taken_one_by_one(source, monkeypatch):
+    X, net = tokens(5, 30), network(source)
+    wanted = net(X)
+    monkeypatch.setattr(cell_sumformer, "BATCH_ELEMENTS", 2)
+    torch.testing.assert_close(net(X), wanted, rtol=1e-14, atol=1e-14)
+
+
+def test_own_cells_have_numbers():
+    """257^4 of them, which no memory holds, are no matter; the numbers of 257^8 would be those of others."""
+    source = "max(y[0] + norm(x))"
+    X = torch.rand(2, 9, 4, generator=torch.Generator().manual_seed(6), dtype=torch.float64)
+    torch.testing.assert_close(network(source, (257,) * 4)(X), naive(source, X, (257,) * 4), rtol=1e-13, atol=1e-13)
+    with pytest.raises(InputError, match="cells of own tokens"):
+        CellSumformer(source, 8, [257] * 8, "float64")
+
+
 def test_reductions_that_read_other_coordinates_have_tables_of_their_own():
     """max(y) ∈ ℝ^d is d tables of K cells, never one of K^d."""
     d = 40

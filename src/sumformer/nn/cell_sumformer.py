@@ -19,7 +19,7 @@ from math import prod
 import torch
 from torch import Tensor
 
-from sumformer.errors import NotSupportedError, ShapeError
+from sumformer.errors import InputError, NotSupportedError, ShapeError
 from sumformer.nn.cell_counts import CellCounts
 from sumformer.nn.cell_grid import CellGrid
 from sumformer.nn.cell_reductions import CellReductions, Own, Sources
@@ -32,6 +32,7 @@ from sumformer.targets import parse
 from sumformer.targets.coordinatewise import coordinatewise, families
 
 BATCH_ELEMENTS = 2**24  # numbers of Σ of all sequences that are held at a time
+MOST_OWN = 2**62  # cells of own tokens: their numbers are int64
 TRACED = 2**22  # pairs of cells that a compiled graph writes out; where there are more, pairs of a token and a cell
 TRACED_CELLS = 2**16  # of those pairs, for each token
 
@@ -62,7 +63,10 @@ class CellSumformer(CellGrid, SummarisingModule):
         self.parts = tuple(part for family in self.families for part in family.parts)
         self.tables = {family.seen: self._cells_of(family.seen) for family in self.families}
         self._own_cells = [self._cells_of(family.own) for family in self.families]
-        self._largest = max([1, sum(self.tables.values()), *self._own_cells])  # numbers of a sequence
+        if max(self._own_cells, default=1) > MOST_OWN:
+            raise InputError(f"CellSumformer: expected at most 2^62 cells of own tokens, got {max(self._own_cells)}")
+        counted = [size for size in self._own_cells if size <= BATCH_ELEMENTS]
+        self._largest = max([1, sum(self.tables.values()), *counted])  # numbers of a sequence
         self._program = Program(self.tree, {part: i for i, part in enumerate(self.parts)})
 
     @property
@@ -146,8 +150,13 @@ class CellSumformer(CellGrid, SummarisingModule):
         return Own(self.centre_of(number, family.own), left_out)
 
     def _by_tokens(self, own: int, seen: int) -> bool:
-        """Whether a graph that is traced writes out tokens and cells: it does not know which cells occur."""
-        if not torch.compiler.is_compiling() or own * seen <= TRACED:
+        """Whether V_R is taken at every token: own cells are too many to count in, or a traced graph to write out.
+
+        Such a graph does not know which cells occur.
+        """
+        if not torch.compiler.is_compiling():
+            return own > BATCH_ELEMENTS
+        if own * seen <= TRACED:
             return False
         if seen > TRACED_CELLS:
             raise NotSupportedError(

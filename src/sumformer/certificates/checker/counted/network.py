@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
@@ -11,11 +12,12 @@ from sumformer.certificates.certificate import MAX_COORDINATES
 from sumformer.certificates.checker.files import read_described
 from sumformer.certificates.checker.grid.tables import MAX_CELLS
 from sumformer.certificates.checker.json_values import has_keys, integer, items
-from sumformer.targets.coordinatewise import coordinatewise, families
+from sumformer.targets.coordinatewise import Family, coordinatewise, families
 from sumformer.targets.node import Node
 from sumformer.targets.parser import parse
 
 TYPE = "CellSumformer"
+MAX_OWN = 2**62  # cells of own tokens, whose numbers are int64
 _KEYS = {"type", "expression", "d", "cells", "arithmetic"}
 
 
@@ -31,8 +33,19 @@ class Network:
     @property
     def latent_dimension(self) -> int:
         """Σ has a count for each cell, of a grid for each set of coordinates that reductions see."""
-        seen = {family.seen for family in families(coordinatewise(self.expression))}
-        return sum(prod(self.cells[c] for c in coordinates) for coordinates in seen)
+        return sum(self._product(seen) for seen in {family.seen for family in self._families})
+
+    @property
+    def own_cells(self) -> int:
+        """The most cells of own tokens that reductions are evaluated at."""
+        return max((self._product(family.own) for family in self._families), default=1)
+
+    @property
+    def _families(self) -> tuple[Family, ...]:
+        return families(coordinatewise(self.expression))
+
+    def _product(self, coordinates: Sequence[int]) -> int:
+        return prod(self.cells[c] for c in coordinates)
 
 
 def read_counted(folder: Path) -> Network:
@@ -56,4 +69,6 @@ def _network(data: Any) -> Network:
     network = Network(parse(data["expression"], d), d, cells, data["arithmetic"])
     if network.latent_dimension > MAX_CELLS:
         raise ValueError(f"expected at most {MAX_CELLS} cells in all")
+    if network.own_cells > MAX_OWN:
+        raise ValueError("expected at most 2^62 cells of own tokens")
     return network
