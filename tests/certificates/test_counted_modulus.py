@@ -12,7 +12,8 @@ from tests.targets.moved_tokens import attained, random_source
 
 from sumformer.certificates.checker.counted.modulus import Modulus
 from sumformer.certificates.checker.counted.search import bound
-from sumformer.targets import Target, target
+from sumformer.targets import Target, parse, target
+from sumformer.targets.domain import Box, Tokens
 
 ATTENTION = "sum(exp({0})*y)/sum(exp({0}))"
 
@@ -114,6 +115,15 @@ def test_a_goal_is_reached_or_given_up_soon(source: str):
     assert modulus(f, radii, goal) <= goal
     assert modulus(f, radii, least / 2) > least / 2
     assert modulus(f, radii, np.inf) >= least * (1 - 1e-9)
+
+
+def test_ranges_of_several_coordinates_are_cut_at_every_step():
+    """8, 64, 512 pieces of what has three coordinates: 2 and 4 were none, and as many as 32 were counted as such."""
+    m = Modulus(parse("mean(norm(y - mean(y)))", 3), Box.unit(3), np.full(3, 0.01), Tokens.any())
+    steps = [1]
+    while (more := m.more(steps[-1], 2**10)) is not None:
+        steps.append(more)
+    assert steps == [1, 8, 64, 512, 1000]
 
 
 def test_sums_are_bounded_for_every_n():

@@ -32,6 +32,13 @@ def test_as_few_numbers_as_meet(source: str, d: int, numbers: int):
     assert 1 + max(found.values(), default=-1) == numbers
 
 
+def test_numbers_do_not_differ_from_run_to_run():
+    """They were given in the order of a set of texts, and with them the bound of a checker changed."""
+    tree = parse("norm(cat(max(y), min(y), mean(y)))", 4)
+    keys = [(part, k) for part, width in leaves(tree).items() for k in range(width)]
+    assert slots(tree, leaves(tree)) == {key: number for number, key in enumerate(keys)}
+
+
 def test_no_coordinate_meets_two_of_one_number():
     rng = random.Random(0)
     parts = ["max(y)", "min(y)", "mean(y*y)", "max(y[0])", "x", "cat(y_, min(y[1]))".replace("y_", "max(x[0]*y[1])")]

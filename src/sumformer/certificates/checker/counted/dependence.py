@@ -21,11 +21,13 @@ def slots(node: Node, widths: dict[Node, int]) -> dict[tuple[Node, int], int]:
             return [frozenset({(part, k)}) for k in range(widths[part])]
         return [frozenset()] * part.width if isinstance(part, Token) else None
 
-    return _coloured(components(node, UnionOperations[tuple[Node, int]](), leaf, widths))
+    uses = components(node, UnionOperations[tuple[Node, int]](), leaf, widths)
+    order = {part: place for place, part in enumerate(widths)}  # a set's own order differs from run to run
+    return _coloured([sorted(group, key=lambda one: (order[one[0]], one[1])) for group in uses])
 
 
-def _coloured(groups: list[Uses]) -> dict[tuple[Node, int], int]:
-    """Greedily: the least number that none of those it meets has."""
+def _coloured(groups: list[list[tuple[Node, int]]]) -> dict[tuple[Node, int], int]:
+    """Greedily, in this order: the least number that none of those it meets has."""
     found: dict[tuple[Node, int], int] = {}
     for group in groups:
         for one in group:

@@ -59,6 +59,7 @@ class Modulus:
         inner = bool(_read(inside, "x", self.d))
         self.mixing = inner or self.counted  # whether bodies differ from cell to cell
         self.nested = any(reductions(part.body) for part in self.parts)
+        self.slots = {node: self._slots(node) for node in (self.expression, *(part.body for part in self.parts))}
         self.apart = inner and bool(_read(outside, "x", self.d))
 
     def start(self) -> tuple[Floats, Floats]:
@@ -129,21 +130,30 @@ class Modulus:
 
         Those that no coordinate of `node` depends on at once are cut at once.
         """
-        parts = postorder(node, into_reductions=False, leaves=self.means)
-        found = {part: leaf(part) for part in parts if part in self.means or isinstance(part, Reduce)}
-        values = {part: value for part, value in found.items() if value is not None}
-        slot = slots(node, {part: len(value) for part, value in values.items()})
+        slot = self.slots[node]
         count = 1 + max(slot.values(), default=0)
-        each = int(most ** (1 / count) + 1e-9)
+        each = _each(most, count)
         if each < 2 or not slot:
             yield leaf
             return
+        found = {part: leaf(part) for part in dict.fromkeys(part for part, _ in slot)}
+        values = {part: value for part, value in found.items() if value is not None}
         for places in product(range(each), repeat=count):
             held = {
                 part: [piece(v, places[slot[part, k]], each) if (part, k) in slot else v for k, v in enumerate(value)]
                 for part, value in values.items()
             }
             yield lambda part, held=held: held[part] if part in held else leaf(part)  # type: ignore[misc]
+
+    def _slots(self, node: Node) -> dict[tuple[Node, int], int]:
+        parts = postorder(node, into_reductions=False, leaves=self.means)
+        return slots(node, {part: part.width for part in parts if part in self.means or isinstance(part, Reduce)})
+
+    def more(self, pieces: int, most: int) -> int | None:
+        """The next number of pieces, up to `most`, with which a range is cut into twice as many, or as many as go."""
+        counts = {1 + max(slot.values()) for part in self.parts if (slot := self.slots[part.body])}
+        larger = {min(2 * _each(pieces, count), _each(most, count)) ** count for count in counts}
+        return min((number for number in larger if number > pieces), default=None)
 
     def _reduced(self, part: Reduce, ops: SlopeOperations, bodies: list[Slope], n: Interval) -> list[Slope]:
         values = [mixed(ops, e, self.d, self.places[part] + k) for k, e in enumerate(bodies)]
@@ -167,6 +177,11 @@ def widened(low: Floats, high: Floats, radii: Floats, box: Box) -> list[Interval
     low = np.maximum(first, np.where(radii > 0, np.nextafter(low - radii, -np.inf), low))
     high = np.minimum(last, np.where(radii > 0, np.nextafter(high + radii, np.inf), high))
     return [Interval(a, b) for a, b in zip(low.T, high.T, strict=True)]
+
+
+def _each(pieces: int, ranges: int) -> int:
+    """Of one range, where so many are cut together."""
+    return int(pieces ** (1 / ranges) + 1e-9)
 
 
 def _rewritten(expression: Node) -> Node:

@@ -106,8 +106,8 @@ class _Search:
         return tuple(k * (1 + (c == axis)) for c, k in enumerate(splits))
 
     def _more(self) -> int | None:
-        """Twice as many pieces; None where nothing stands inside another."""
-        return 2 * self.grid.pieces if self.modulus.nested and self.grid.pieces < PIECES else None
+        """More pieces; None where nothing stands inside another, or there are enough."""
+        return self.modulus.more(self.grid.pieces, PIECES)
 
     def _halves(self, low: Floats, high: Floats) -> Cells:
         """Across the widest side that the expression reads, relative to the box; n by its logarithm."""
