@@ -72,6 +72,25 @@ def test_deeper_merges_cost_more_and_are_asked_for():
         sumformer.construct(GAUSS, 1e-3, d=1, dtype="float32", merges=2**20)
 
 
+@pytest.mark.parametrize(
+    ("source", "dtype"), [("max(norm(x-y))", "float64"), ("min(norm(x-y)) + mean(abs(x-y))", "mixed")]
+)
+def test_counts_of_cells_add_exactly_however_deep(source, dtype):
+    c = sumformer.construct(source, 0.3, d=2, route="cells", dtype=dtype)
+    Z = torch.rand(1, 200, 2, generator=torch.Generator().manual_seed(0)).to(c.network.outside)
+    total = c.summarise(Z[:, :1])
+    for i in range(1, 200):
+        total = total + c.summarise(Z[:, i : i + 1])
+    assert torch.equal(c.apply(Z, total), c(Z))
+
+
+def test_of_routes_that_merge_the_first_is_taken():
+    assert sumformer.construct("max(norm(x-y))", 0.3, d=1, merges=3).certificate.route == "cells"
+    assert sumformer.construct(GAUSS, 0.3, d=1, merges=3).certificate.route == "sums"
+    with pytest.raises(RefusedError, match="no route"):
+        sumformer.construct("max(norm(x-y))", 1e-5, d=2, n="..10", merges=3)
+
+
 def test_parts_cross_processes(gauss, tmp_path):
     gauss.save(tmp_path)
     here, there = sumformer.load(tmp_path), sumformer.load(tmp_path)

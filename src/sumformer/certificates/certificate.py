@@ -88,8 +88,14 @@ class Certificate:
 
     @property
     def merges(self) -> int:
-        """How deep summaries may be merged: so many one after another, or 2 to this power in pairs."""
-        return int(self.constants.get("merges", 0))
+        """How deep summaries may be merged: so many one after another, or 2 to this power in pairs.
+
+        Counts of tokens, of route cells, are whole numbers and added exactly: merges change nothing.
+        """
+        if self.architecture != "sumformer":
+            return 0
+        recorded = self.constants.get("merges") if self.route in ("exact", "sums") else None
+        return MAX_MERGES if self.route == "cells" else recorded if isinstance(recorded, int) else 0
 
     @property
     def why(self) -> str:
@@ -101,7 +107,7 @@ class Certificate:
         """What is claimed, in words."""
         count = "any number of tokens" if self.tokens == "any" else f"n = {self.tokens} tokens"
         domain = f"{count} in the box {self.box}" + (f" of {self.d} coordinates" if self.d > 1 else "")
-        parts = f", and of summaries of parts merged up to {self.merges} deep" if self.merges else ""
+        parts = f", and of summaries of parts merged up to {self.merges:,} deep" if self.merges else ""
         if self.p is None:
             claim = f"‖f(X) − N(X)‖_∞ ≤ {shown_up(self.total)} for every X of {domain}{parts}"
         else:

@@ -199,7 +199,7 @@ def show(
         off, share = shown(c.constants["sup_off_ramps"]), shown_up(c.constants["ramp_share"], 2)
         console.print(f"sup |f − N| ≤ {off} off the ramps, on which at most {share} of all inputs have a token")
     if c.merges:
-        console.print(f"certified for summaries of parts, too, merged up to {c.merges} deep")
+        console.print(f"certified for summaries of parts, too, merged up to {c.merges:,} deep")
     for assumption in c.assumptions:
         console.print(f"assumed: {assumption}")
     written = "" if out is None else f", written to {out}"

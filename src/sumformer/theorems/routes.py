@@ -30,7 +30,7 @@ _ROUTES = {
 }
 ROUTES = tuple(_ROUTES)
 FEW = 64  # tokens; up to here the code of route grid is a few numbers, and the own token is kept as it is
-MERGING = ("exact", "sums")  # routes whose sums over tokens may be put together of parts
+MERGING = ("exact", "sums", "cells")  # routes whose Σ may be put together of parts; counts are added exactly
 GUESSING = ("exact", "sums", "mesh")  # an ε they name may be a guess; the others are taken at their word
 PATIENCE = 5.0  # seconds to look for an ε that can be had
 
@@ -48,11 +48,12 @@ def by_route(
     if route not in (None, *ROUTES):
         raise InputError(f"construct: expected route in {ROUTES}, got {route!r}")
     if arithmetic.merges:
-        return _built(_merging(f, route), f, epsilon, arithmetic)
+        _refuse_merges(f, route)
     if route is not None:
         return _built(route, f, epsilon, arithmetic, *(() if code is None else (code,)))
     refusals: dict[str, RefusedError | DomainError] = {}
-    for name in in_order(f)[1:]:  # route sums knows a polynomial when it sees one, and then calls itself exact
+    names = in_order(f)[1:]  # route sums knows a polynomial when it sees one, and then calls itself exact
+    for name in (name for name in names if not arithmetic.merges or name in MERGING):
         try:
             return replace(_built(name, f, epsilon, arithmetic), passed_over=_in_lines(refusals))
         except (RefusedError, DomainError) as refusal:
@@ -60,12 +61,11 @@ def by_route(
     raise _no_route(f, epsilon, arithmetic, refusals) from next(iter(refusals.values()))
 
 
-def _merging(f: Target | OpaqueTarget, route: str | None) -> str:
+def _refuse_merges(f: Target | OpaqueTarget, route: str | None) -> None:
     if route not in (None, *MERGING):
         raise RefusedError(f"route {route} has no proof for summaries that are merged", [f"{', '.join(MERGING)} have"])
     if f.positioned:
         raise RefusedError("places are counted in one sequence: there are no summaries to merge")
-    return route or "sums"
 
 
 def _no_route(
