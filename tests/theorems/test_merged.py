@@ -32,11 +32,13 @@ def merged_anyhow(parts: list[PartialSum], rng: random.Random) -> PartialSum:
     ("source", "tokens", "epsilon"),
     [
         (GAUSS, "any", 1e-3),
+        ("mean(abs(x-y))", "any", 1e-2),
         ("x*sum(y)**2 - sum(x*y)", "..3000", 1e4),
         ("mean(sigmoid((x-y)/0.2)) + mean(y*y)", "any", 1e-3),
     ],
 )
 def test_any_order_of_merges_stays_within_the_bound(source, tokens, epsilon, dtype):
+    dtype = "mixed" if "abs" in source and dtype == "float32" else dtype  # route mesh computes in float64
     c = sumformer.construct(source, epsilon, d=1, n=tokens, dtype=dtype, merges=40)
     rng = random.Random(0)
     for trial in range(4):
@@ -124,7 +126,7 @@ def test_what_no_certificate_covers_is_refused(gauss):
     ("source", "options", "error"),
     [
         ("max(y)", {"n": 3, "route": "grid"}, RefusedError),
-        ("mean(abs(x-y))", {"route": "mesh"}, RefusedError),
+        ("mean(sin(x*y))", {"n": 2, "route": "symmetric"}, RefusedError),
         ("sum(y)*i", {"n": 3, "positions": True}, RefusedError),
         ("x*mean(y)", {"n": 3, "architecture": "transformer"}, InputError),
     ],

@@ -94,7 +94,7 @@ class Certificate:
         """
         if self.architecture != "sumformer":
             return 0
-        recorded = self.constants.get("merges") if self.route in ("exact", "sums") else None
+        recorded = self.constants.get("merges") if self.route in ("exact", "sums", "mesh") else None
         return MAX_MERGES if self.route == "cells" else recorded if isinstance(recorded, int) else 0
 
     @property

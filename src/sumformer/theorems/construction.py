@@ -69,10 +69,8 @@ class Construction:
     def __repr__(self) -> str:
         c = self.certificate
         name = "width" if isinstance(self.network, DeepTransformer) else "d'"
-        bound = f"{c.norm} error ≤ {shown_up(c.total)}"
-        return (
-            f"Construction({c.target} as a {c.architecture} by route {c.route}: {bound}, {name} = {c.latent_dimension})"
-        )
+        bound = f"{c.norm} error ≤ {shown_up(c.total)}, {name} = {c.latent_dimension}"
+        return f"Construction({c.target} as a {c.architecture} by route {c.route}: {bound})"
 
     def __call__(
         self,
@@ -105,7 +103,7 @@ class Construction:
         refuse_parts(self.target, self.network, self.certificate)
         self._check_tokens(Z, attention_mask)
         check_weights(Z, weights)
-        check_places(Z.shape[1], self.target.tokens, getattr(self.network, "group", None))
+        check_places(Z.shape[1], self.target.tokens, *self._groups())
         with torch.autocast(Z.device.type, enabled=False):
             return PartialSum(self.network.summarise(Z, weights, attention_mask), self.certificate)
 
@@ -141,13 +139,16 @@ class Construction:
         check_weights(points, weights)
         counts = counts_of(points, weights, attention_mask, segments)
         places = points.shape[1] if segments is None else int(counts.max())
-        group, in_a_row = (getattr(self.network, name, None) for name in ("group", "groups_in_a_row"))
-        check_counts(counts, places, self.target.tokens, group, bool(in_a_row))
+        check_counts(counts, places, self.target.tokens, *self._groups())
         if sources is not None or weights is not None:
             refuse_queries_apart(self.target, self.network, self.certificate.architecture)
         if OWN_TOKEN in self.certificate.assumptions:
             refuse_strangers(sources, weights, attention_mask)
         return segments
+
+    def _groups(self) -> tuple[int | None, bool]:
+        """How many tokens are added at once, where they are, and whether such groups are added one after another."""
+        return getattr(self.network, "group", None), bool(getattr(self.network, "groups_in_a_row", False))
 
     def _pack(
         self, X: Tensor, mask: Tensor | None, cu_seqlens: Tensor | Segments | None, max_seqlen: int | None

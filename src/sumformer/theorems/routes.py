@@ -30,7 +30,7 @@ _ROUTES = {
 }
 ROUTES = tuple(_ROUTES)
 FEW = 64  # tokens; up to here the code of route grid is a few numbers, and the own token is kept as it is
-MERGING = ("exact", "sums", "cells")  # routes whose Σ may be put together of parts; counts are added exactly
+MERGING = ("exact", "sums", "mesh", "cells")  # routes whose Σ may be put together of parts; counts are added exactly
 GUESSING = ("exact", "sums", "mesh")  # an ε they name may be a guess; the others are taken at their word
 PATIENCE = 5.0  # seconds to look for an ε that can be had
 

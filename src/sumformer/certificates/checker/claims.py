@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -31,15 +31,13 @@ def field_failures(c: Certificate, f: Target, net: Network) -> list[str]:
     out = []
     if c.route not in ROUTES or (c.route == "exact" and net.kernels):
         out.append(f"route: {c.route!r} is not known, or not that of a network with kernels")
-    return out + network_failures(c, f, net, net.latent_dimension, {"merges"})
+    return out + network_failures(c, f, net, net.latent_dimension)
 
 
-def network_failures(
-    c: Certificate, f: Target, net: Network, latent_dimension: int, optional: Collection[str] = ()
-) -> list[str]:
+def network_failures(c: Certificate, f: Target, net: Network, latent_dimension: int) -> list[str]:
     """The same, of what every network of sums has; d' is as its features are counted."""
-    known = {"positions", "written"} if "positions" in c.constants else optional
-    out = key_failures(c.constants, {"kernels"}, known)
+    optional = {"positions", "written"} if "positions" in c.constants else {"merges"}
+    out = key_failures(c.constants, {"kernels"}, optional)
     if (c.architecture, c.norm) != ("sumformer", "sup"):
         out.append(f"architecture, norm: {c.architecture!r} in {c.norm!r} is not what this network is")
     if net.expression != f.countless:

@@ -23,7 +23,7 @@ from sumformer.theorems.alberti_2023.mesh_kernel import MeshKernelPlan
 from sumformer.theorems.alberti_2023.mesh_plan import MeshPlan, MeshPlanner
 from sumformer.theorems.alberti_2023.mesh_roundings import GROUP
 from sumformer.theorems.alberti_2023.planned import Planned, planned_or_own
-from sumformer.theorems.alberti_2023.sums_built import assumptions_of, error_terms
+from sumformer.theorems.alberti_2023.sums_built import assumptions_of, error_terms, merged
 from sumformer.theorems.built import Built, Estimate
 
 
@@ -43,6 +43,7 @@ def mesh(f: Target, epsilon: float, arithmetic: Arithmetic) -> Built:
         constants={
             "grouping": result.grouping,
             "kernels": [_constants(result.plan, kernel) for kernel in result.plan.kernels],
+            **merged(arithmetic),
         },
         assumptions=assumptions_of(result),
     )

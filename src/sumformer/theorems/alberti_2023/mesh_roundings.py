@@ -2,8 +2,9 @@
 
 A weight ℓ_a(r) is a product of w − 1 sums r + integer, r known exactly, and of a stored constant: 2w + 2 roundings.
 Then, in a row: p(v) b(y) and the multiplicity, the weights of y, the sum over a group of tokens and over the w^k places
-of the stencil, over groups, the division by the count, for each kernel the sum over all nodes, the weights of x, the
-sum over w^k nodes. Where tokens lie is part of K̂ (`mesh_kernel.py`); p is evaluated at rounded v, as ever.
+of the stencil, over groups, over parts that are merged, the division by the count, for each kernel the sum over all
+nodes, the weights of x, the sum over w^k nodes. Where tokens lie is part of K̂ (`mesh_kernel.py`); p is evaluated at
+rounded v, as ever.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ class MeshRoundings:
             return inf
         relative = channel_error + sum(float(self.table[c, top[c]]) for c in range(d))
         groups = -(-self.n_max // GROUP)
-        roundings = len(term.polynomial) + d + 6 + min(self.n_max, GROUP) + groups + 4
+        roundings = len(term.polynomial) + d + 6 + min(self.n_max, GROUP) + groups + 4 + self.arithmetic.merges
         places, nodes, spread = 1, 1, 1.0
         for plan in (self.plan.kernels[k] for k in term.kernels):
             k, w = len(plan.coordinates), plan.choice.width

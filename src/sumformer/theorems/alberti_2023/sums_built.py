@@ -37,7 +37,7 @@ def sums(f: Target, epsilon: float, arithmetic: Arithmetic) -> Built:
     constants = {
         "grouping": result.grouping,
         "kernels": [kernel_constants(result, kernel) for kernel in result.plan.kernels],
-        **({"merges": arithmetic.merges} if arithmetic.merges else {}),
+        **merged(arithmetic),
     }
     return Built(
         network=build(result.plan, arithmetic).eval().requires_grad_(False),  # to train on: requires_grad_(True)
@@ -49,6 +49,11 @@ def sums(f: Target, epsilon: float, arithmetic: Arithmetic) -> Built:
         assumptions=assumptions_of(result),
         target=None if written is f else written,
     )
+
+
+def merged(arithmetic: Arithmetic) -> dict[str, int]:
+    """How deep summaries may be merged, where that was asked for."""
+    return {"merges": arithmetic.merges} if arithmetic.merges else {}
 
 
 def assumptions_of(result: Planned[P]) -> tuple[str, ...]:

@@ -24,13 +24,17 @@ from sumformer.certificates.checker.upward import times
 
 @dataclass(frozen=True)
 class MeshRounding:
-    """Of `net` with its `meshes` in `arithmetic`, samples `weights`, at most `tokens` tokens."""
+    """Of `net` with its `meshes` in `arithmetic`, samples `weights`, at most `tokens` tokens.
+
+    Masses of parts are added to each other `merges` deep.
+    """
 
     meshes: tuple[Mesh, ...]
     net: Network
     arithmetic: Arithmetic
     weights: tuple[Floats, ...]
     tokens: int
+    merges: int = 0
 
     @cached_property
     def masses(self) -> tuple[float, ...]:
@@ -49,12 +53,12 @@ class MeshRounding:
         return prod(mesh.width for mesh in self._meshes(product) for _ in mesh.intervals)
 
     def additions(self) -> int:
-        """Above one token: in any order in its group, then the groups one after another.
+        """Above one token: in any order in its group, then the groups one after another, then parts.
 
         A token gives a node one number at most, and adding 0 is exact: never more than n − 1.
         """
         groups = -(-self.tokens // self.net.group)
-        return min(self.tokens - 1, self.net.group - 1 + groups - 1)
+        return min(self.tokens - 1, self.net.group - 1 + groups - 1) + self.merges
 
     def series(self, term: Term, size: float, error: float, *, own: bool = False) -> float:
         """A bound of |V̂_t − V_t| where |b| ≤ size, |b̂ − b| ≤ error on every token (or size 1 and error relative)."""
