@@ -155,3 +155,16 @@ def test_queries_that_must_be_sources_have_no_summaries(source, options):
     c = sumformer.construct(source, 0.5, **options)
     with pytest.raises(InputError):
         c.summarise(torch.rand(1, 3, 1))
+
+
+def test_python_s_sum_merges_parts_one_after_another():
+    made = sumformer.construct(GAUSS, 1e-2, d=1, merges=2)
+    X = torch.rand(1, 40, 1, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    parts = [made.summarise(piece) for piece in X.split(10, dim=1)]
+    whole = sum(parts[:3])
+    assert whole.depth == 2
+    assert (made.apply(X, whole) - made(X, sources=X[:, :30])).abs().max() <= 1e-12
+    with pytest.raises(InputError, match="merged 2 deep, not 3"):
+        sum(parts)
+    with pytest.raises(TypeError, match="unsupported operand"):
+        1 + parts[0]

@@ -30,3 +30,7 @@ class PartialSum:
                 "construct with merges=…, or merge in pairs, which is only as deep as log2 of the number of parts"
             )
         return PartialSum(self.state + other.state, self.certificate, depth)
+
+    def __radd__(self, start: int) -> PartialSum:
+        """So that Python's sum(parts), which begins with 0, merges them one after another."""
+        return self if start == 0 else NotImplemented
