@@ -5,6 +5,7 @@ import torch
 from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from sumformer.errors import InputError
 from sumformer.nn import MLP, Concatenated, PairMLP, Sumformer, mlp_sumformer, polynomial_sumformer
 from sumformer.testing import relative_error
 
@@ -97,3 +98,10 @@ def test_phi_may_be_undefined_where_padding_is():
 def test_repr_tells_the_type_of_the_map():
     assert "ℝ^{n×d} → ℝ^{n×d_out}, sum" in repr(mlp_sumformer(4, 8, 3))
     assert "mean" in repr(mlp_sumformer(4, 8, 3, mean=True))
+
+
+@pytest.mark.parametrize("psi", [MLP(6, 2), nn.Sequential(nn.Linear(6, 2))])
+def test_a_psi_of_one_argument_is_refused_with_what_to_take(psi):
+    with pytest.raises(InputError, match=r"expected ψ of x and Σ, as PairMLP.*Concatenated"):
+        Sumformer(MLP(2, 4), psi)
+    assert Sumformer(MLP(2, 4), Concatenated(psi))(torch.rand(1, 3, 2)).shape == (1, 3, 2)

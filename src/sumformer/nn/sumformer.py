@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from inspect import signature
+
 from torch import Tensor, nn
 
+from sumformer.errors import InputError
 from sumformer.nn.inputs import check_tokens, keep_from_attention_mask, with_dtypes_named, zero_padding
 from sumformer.nn.mlp import MLP
 from sumformer.nn.pair_mlp import PairMLP
@@ -22,6 +25,7 @@ class Sumformer(FeatureSum):
 
     def __init__(self, phi: nn.Module, psi: nn.Module, mean: bool = False) -> None:
         super().__init__()
+        _check_pair(psi)
         self.phi, self.psi, self.mean = phi, psi, mean
 
     @with_dtypes_named
@@ -54,6 +58,17 @@ class Sumformer(FeatureSum):
 
     def extra_repr(self) -> str:
         return "ℝ^{n×d} → ℝ^{n×d_out}, " + ("mean" if self.mean else "sum")
+
+
+def _check_pair(psi: nn.Module) -> None:
+    """ψ can be called with x and Σ."""
+    try:
+        signature(psi.forward).bind(None, None)
+    except TypeError:
+        raise InputError(
+            f"Sumformer: expected ψ of x and Σ, as PairMLP(d, d_latent, d_out), got {type(psi).__name__}, which takes "
+            "another number of arguments; Concatenated(module) gives a module of one both side by side"
+        ) from None
 
 
 def mlp_sumformer(
