@@ -13,7 +13,7 @@ from safetensors.torch import load_file, save_file
 
 import sumformer
 from sumformer.errors import FileFormatError, NotSupportedError
-from sumformer.nn import MLP, PretrainedModule, Sumformer, SumMixer
+from sumformer.nn import MLP, Concatenated, PretrainedModule, Sumformer, SumMixer
 
 from .modules import over_cases, tokens
 
@@ -171,7 +171,7 @@ def test_configuration_and_weights_must_belong_together(saved):
 
 
 def test_what_cannot_be_described_is_not_written(tmp_path):
-    net = Sumformer(torch.nn.Bilinear(2, 2, 2), MLP(2, 2))
+    net = Sumformer(torch.nn.Bilinear(2, 2, 2), Concatenated(MLP(4, 2)))
     with pytest.raises(NotSupportedError, match="Bilinear"):
         net.save_pretrained(tmp_path / "new")
     assert not (tmp_path / "new").exists()

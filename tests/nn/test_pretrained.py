@@ -102,7 +102,7 @@ def test_a_users_module_is_saved_with_lists_and_mappings(tmp_path):
 
 def test_what_cannot_be_saved_is_named():
     with pytest.raises(NotSupportedError, match="cannot save a Conv1d"):
-        Sumformer(nn.Conv1d(1, 1, 1), nn.Identity()).config()
+        Sumformer(nn.Conv1d(1, 1, 1), Concatenated(nn.Identity())).config()
     with pytest.raises(NotSupportedError, match="cannot write a Tensor"):
         Mine(torch.ones(2), [], {}).config()
 
