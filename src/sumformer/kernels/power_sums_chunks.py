@@ -20,7 +20,6 @@ HELD = 2**20
 """Values at a time; a GPU wants more."""
 _BAND = 32  # rows of M that are made together
 _PIECES = 16  # of a chunk, which processors multiply side by side
-_SEQUENCES = 64
 
 
 def by_chunks(x: Tensor, keep: Tensor | None, degree: int, chebyshev: bool, centre: float, inverse: float) -> Tensor:
@@ -57,10 +56,10 @@ def _chunks(
 ) -> Iterator[tuple[slice, Tensor, Tensor | None]]:
     """Sequences, t of their pieces (sequences · pieces, d, tokens) in float64, 0 where hidden, and which are shown."""
     batch, n, _ = x.shape
-    tokens = (16 if x.is_cuda else 1) * HELD // values
-    span = max(1, tokens // max(1, min(batch, _SEQUENCES)) // _PIECES * _PIECES)
-    for first in range(0, batch, _SEQUENCES):
-        group = slice(first, first + _SEQUENCES)
+    tokens = max(_PIECES, (16 if x.is_cuda else 1) * HELD // values)
+    span, sequences = tokens // _PIECES * _PIECES, max(1, tokens // max(1, n))
+    for first in range(0, batch, sequences):
+        group = slice(first, first + sequences)
         for start in range(0, n, span):
             y = x[group, start : start + span]
             pieces = gcd(y.shape[1], _PIECES)
