@@ -57,6 +57,7 @@ def test_long_polynomials_are_counted_alone():
     ("arguments", "message"),
     [
         (("exp(x)",), "not a polynomial"),
+        (("exp(x)",), "sumformer routes 'exp(x)'"),
         (("x[1]", "-n", "3", "--flat"), "change places"),
         (("x +",), "expected"),
         (("--flat",), "about an EXPRESSION"),

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable
 from typing import Annotated, Any
 
@@ -79,7 +80,7 @@ def dimensions(
             raise InputError(f"--tokens: expected a number of tokens for EXPRESSION, as 4, got {tokens}")
         count = int(tokens or 4)
         with messages.status("decomposing …"):
-            choices = latent_choices(expression, count, dim, flat)
+            choices = _of_a_polynomial(expression, count, dim, flat)
         heads = [
             "choice",
             "|β| ≤",
@@ -100,6 +101,15 @@ def dimensions(
     names = ["dim", "sharpness", *(f"{e:g}" for e in epsilons)]
     heads = ["d", "s in exp(−s‖x−y‖²)", *(f"d' at ε = {e:g}" for e in epsilons)]
     _show(table_rows, names, heads, markdown, as_json)
+
+
+def _of_a_polynomial(expression: str, n: int, d: int, flat: bool) -> list[dict[str, Any]]:
+    try:
+        return latent_choices(expression, n, d, flat)
+    except RefusedError as refusal:
+        first = str(refusal).splitlines()[0]
+        other = [f"d' of other targets: sumformer routes {shlex.quote(expression)}"] if "polynomial" in first else []
+        raise RefusedError(first, [*refusal.reasons, *other], refusal.reachable) from refusal
 
 
 def latent_choices(expression: str, n: int, d: int, flat: bool = False) -> list[dict[str, Any]]:
