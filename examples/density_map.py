@@ -1,6 +1,6 @@
 """The density of points that lie in a file, read piece by piece: summaries of the pieces are merged, with a proof.
 
-python examples/density_map.py        # about twenty seconds; writes density_map.png
+python examples/density_map.py        # about ten seconds; writes density_map.png
 
 The map is mean(exp(−200‖x−y‖²)) at 160 × 160 places x over all points y of the file, certified to 1e-3 for summaries
 that are merged up to 64 deep. No more than a piece is held at a time; pieces could as well be summarised by other

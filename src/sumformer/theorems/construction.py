@@ -255,8 +255,8 @@ def _built(
         foreign = [key for key in options if key != "code"]
         if foreign:
             others = {name for key in foreign for name in takers(key)}
-            instead = f"; architecture (--as) {', '.join(sorted(others))} takes" if others else "; none takes"
-            raise InputError(f"construct: a sumformer has one option, code{instead} {spelt(foreign)}")
+            who = f"that of architecture (--as) {' or '.join(sorted(others))}" if others else "none of any architecture"
+            raise InputError(f"construct: a sumformer has one option, code; {spelt(foreign)} is {who}")
         return by_route(f, epsilon, arithmetic, route, options.get("code"))
     if arithmetic.merges:
         raise InputError("construct: merges is an option of a sumformer")

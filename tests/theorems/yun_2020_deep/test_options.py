@@ -38,7 +38,7 @@ def test_fused_on_the_command_line(tmp_path):
 @pytest.mark.parametrize(
     ("architecture", "fused", "said"),
     [
-        ("sumformer", True, "another architecture may take fused"),
+        ("sumformer", True, "fused is that of architecture .--as. deep-transformer or sparse-transformer"),
         ("transformer", True, "does not know fused"),
         (DEEP, "yes", "expected fused True or False"),
         (DEEP, 1, "expected fused True or False"),
