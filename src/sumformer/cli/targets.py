@@ -10,7 +10,7 @@ from sumformer.targets.gallery import GALLERY, Entry
 _ROUTES = {
     "exact": "route exact: rounding only",
     "sums": "route sums: certified, linear in n",
-    "lipschitz": "route grid, where n is given: --tokens 3",
+    "lipschitz": "route cells, for any n; route grid where n is small, as --tokens 3",
 }
 
 
@@ -44,6 +44,6 @@ def targets(as_json: Json = False) -> None:
 
 
 def _command(entry: Entry) -> str:
-    """What says what every route can do: of a maximum, for 3 tokens, as a grid needs their number."""
+    """What says what every route can do: of a maximum, for 3 tokens, where a grid can be tried too."""
     tokens = "3" if entry.kind == "lipschitz" else entry.tokens
     return f"sumformer routes '{entry.source_for(entry.d)}' --dim {entry.d} --tokens {tokens}"
