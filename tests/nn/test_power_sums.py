@@ -51,14 +51,23 @@ def test_chebyshev_polynomials_of_float64_tokens_are_as_close_as_stated(t):
         exact.append(2 * Fraction(t) * exact[m] - exact[m - 1])
 
 
+@pytest.mark.parametrize("basis", ["monomial", "chebyshev"])
+@pytest.mark.parametrize("d", [1, 2])
+def test_compiled_they_are_the_same(d, basis):
+    x = torch.rand(3, 40, d)
+    compiled = torch.compile(lambda z: 2 * power_sums(z, 5, basis), fullgraph=True)
+    assert torch.equal(compiled(x), 2 * power_sums(x, 5, basis))
+
+
 def test_outside_the_interval_features_go_on():
     x = torch.full((1, 1, 1), 3.0, dtype=torch.float64)
     assert torch.allclose(power_sums(x, 3, "chebyshev"), PolynomialFeatures(1, 3, "chebyshev").double()(x)[0])
 
 
 def test_bad_input_is_named():
-    with pytest.raises(InputError, match="d = 5"):
-        power_sums(torch.zeros(1, 2, 5), 2)
+    for d in (0, 5):
+        with pytest.raises(InputError, match=f"d = {d}"):
+            power_sums(torch.zeros(1, 2, d), 2)
     with pytest.raises(InputError, match="'fourier'"):
         power_sums(torch.zeros(1, 2, 2), 2, "fourier")
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cache
-from math import gcd, isqrt
+from math import comb, gcd, isqrt
 
 import torch
 from torch import Tensor
@@ -23,54 +23,67 @@ _PIECES = 16  # of a chunk, which processors multiply side by side
 
 
 def by_chunks(x: Tensor, keep: Tensor | None, degree: int, chebyshev: bool, centre: float, inverse: float) -> Tensor:
-    """x (batch, n, d), keep (batch, n) bool → (batch, d') in float64, ordered as `exponents`."""
+    """x (batch, n, d), keep (batch, n) bool → (batch, d') in float64, ordered as `exponents`, contiguous."""
     centre, inverse = (centre, inverse) if chebyshev else (0.0, 1.0)
-    if x.shape[2] == 1:
-        return _one_coordinate(x, keep, degree, chebyshev, centre, inverse)
+    batch, n, d = x.shape
+    rows, columns = _sides(x, degree, chebyshev)
+    tokens = max(_PIECES, (16 if x.is_cuda else 1) * HELD // (len(rows) + len(columns)))  # at a time
+    out = x.new_empty(batch, comb(degree + d, d) - 1, dtype=torch.float64)
+    step = max(1, min(tokens // max(1, n), HELD // (len(rows) * len(columns))))  # sequences whose M are held
+    for first in range(0, batch, step):
+        group = slice(first, first + step)
+        sums = x.new_zeros(len(out[group]), len(rows), len(columns), dtype=torch.float64)
+        seen = None if keep is None else keep[group]
+        for t, shown in _chunks(x[group], seen, centre, inverse, tokens):
+            _add(sums, *_factors(t, shown, degree, chebyshev, rows, columns), rows, columns, degree)
+        if d == 1:
+            out[group] = _unfolded(sums, chebyshev)[:, 1 : degree + 1]
+        else:
+            out[group] = sums.flatten(1).index_select(1, _places(d, (d + 1) // 2, degree, x.device))
+    return out
+
+
+def _sides(x: Tensor, degree: int, chebyshev: bool) -> tuple[list[int], list[int]]:
+    """The degrees of a_i and of b_j."""
     d = x.shape[2]
-    split = (d + 1) // 2
-    rows, columns = ([sum(beta) for beta in exponents(side, degree)] for side in (split, d - split))
-    sums = x.new_zeros(x.shape[0], len(rows), len(columns), dtype=torch.float64)
-    for group, t, shown in _chunks(x, keep, centre, inverse, len(rows) + len(columns)):
-        values = _values(t, shown, degree, chebyshev)
-        _add(sums[group], _products(values[:, :split]), _products(values[:, split:]), rows, columns, degree)
-    return sums.flatten(1).index_select(1, _places(d, split, degree, x.device))
-
-
-def _one_coordinate(
-    x: Tensor, keep: Tensor | None, degree: int, chebyshev: bool, centre: float, inverse: float
-) -> Tensor:
+    if d > 1:
+        split = (d + 1) // 2
+        rows, columns = ([sum(beta) for beta in exponents(side, degree)] for side in (split, d - split))
+        return rows, columns
     # What is taken off adds its errors, which are nothing beside those of float32 tokens, but much in float64.
     radix = degree + 1 if chebyshev and x.dtype == torch.float64 else isqrt(degree) + 1
-    rows, columns = list(range(radix)), list(range(0, degree + 1, radix))
-    sums = x.new_zeros(x.shape[0], len(rows), len(columns), dtype=torch.float64)
-    for group, t, shown in _chunks(x, keep, centre, inverse, len(rows) + len(columns)):
-        a = _values(t, shown, radix, chebyshev)[:, 0]
-        b = _values(a[:, radix:], None, len(columns) - 1, chebyshev)[:, 0]
-        _add(sums[group], a[:, :radix], b, rows, columns, degree)
-    return _unfolded(sums, chebyshev)[:, 1 : degree + 1]
+    return list(range(radix)), list(range(0, degree + 1, radix))
+
+
+def _factors(
+    t: Tensor, shown: Tensor | None, degree: int, chebyshev: bool, rows: list[int], columns: list[int]
+) -> tuple[Tensor, Tensor]:
+    """a_i(t) and b_j(t) of t (…, d, n), which are (…, rows, n) and (…, columns, n)."""
+    d = t.shape[-2]
+    if d > 1:
+        values, split = _values(t, shown, degree, chebyshev), (d + 1) // 2
+        return _products(values[:, :split]), _products(values[:, split:])
+    radix = len(rows)
+    a = _values(t, shown, radix, chebyshev)[:, 0]
+    return a[:, :radix], _values(a[:, radix:], None, len(columns) - 1, chebyshev)[:, 0]
 
 
 def _chunks(
-    x: Tensor, keep: Tensor | None, centre: float, inverse: float, values: int
-) -> Iterator[tuple[slice, Tensor, Tensor | None]]:
-    """Sequences, t of their pieces (sequences · pieces, d, tokens) in float64, 0 where hidden, and which are shown."""
-    batch, n, _ = x.shape
-    tokens = max(_PIECES, (16 if x.is_cuda else 1) * HELD // values)
-    span, sequences = tokens // _PIECES * _PIECES, max(1, tokens // max(1, n))
-    for first in range(0, batch, sequences):
-        group = slice(first, first + sequences)
-        for start in range(0, n, span):
-            y = x[group, start : start + span]
-            pieces = gcd(y.shape[1], _PIECES)
-            y = y.reshape(-1, y.shape[1] // pieces, y.shape[2]).mT
-            t = y.to(torch.float64, memory_format=torch.contiguous_format)
-            t = t if (centre, inverse) == (0.0, 1.0) else (t - centre) * inverse
-            if keep is None:
-                yield group, t, None
-            else:
-                shown = keep[group, start : start + span].reshape(len(t), t.shape[2])
-                yield group, torch.where(shown[:, None], t, 0), shown
+    x: Tensor, keep: Tensor | None, centre: float, inverse: float, tokens: int
+) -> Iterator[tuple[Tensor, Tensor | None]]:
+    """t of pieces of the sequences (sequences · pieces, d, tokens) in float64, 0 where hidden, and which are shown."""
+    span = tokens // _PIECES * _PIECES
+    for start in range(0, x.shape[1], span):
+        y = x[:, start : start + span]
+        pieces = gcd(y.shape[1], _PIECES)
+        y = y.reshape(-1, y.shape[1] // pieces, y.shape[2]).mT
+        t = y.to(torch.float64, memory_format=torch.contiguous_format)
+        t = t if (centre, inverse) == (0.0, 1.0) else (t - centre) * inverse
+        if keep is None:
+            yield t, None
+        else:
+            shown = keep[:, start : start + span].reshape(len(t), t.shape[2])
+            yield torch.where(shown[:, None], t, 0), shown
 
 
 def _values(t: Tensor, shown: Tensor | None, degree: int, chebyshev: bool) -> Tensor:

@@ -31,9 +31,9 @@ def power_sums(
     """
     check_tokens("power_sums", x)
     d = x.shape[2]
-    if d > 4 or not 1 <= degree <= kernel.HIGHEST or basis not in BASES or not lower < upper:
+    if not 1 <= d <= 4 or not 1 <= degree <= kernel.HIGHEST or basis not in BASES or not lower < upper:
         raise InputError(
-            f"power_sums: expected d ≤ 4, degree 1 … {kernel.HIGHEST}, basis in {BASES} and lower < upper, "
+            f"power_sums: expected 1 ≤ d ≤ 4, degree 1 … {kernel.HIGHEST}, basis in {BASES} and lower < upper, "
             f"got d = {d}, {degree}, {basis!r}, {lower}, {upper}"
         )
     if forward_ad._current_level >= 0:
