@@ -168,3 +168,21 @@ def test_python_s_sum_merges_parts_one_after_another():
         sum(parts)
     with pytest.raises(TypeError, match="unsupported operand"):
         1 + parts[0]
+
+
+NARROW = "sum(exp(-100*norm2(x-y))*y)/sum(exp(-100*norm2(x-y)))"
+
+
+@pytest.mark.parametrize(("source", "n"), [(NARROW, "..16"), ("mean_others(y*x)", 3), ("sum_others(y)*x", "..5")])
+def test_what_could_not_be_asked_of_a_summary_is_not_certified_for_merges(source, n):
+    """Their proof is of queries that are among the sources."""
+    sumformer.construct(source, 1e-3, n=n)
+    with pytest.raises(RefusedError):
+        sumformer.construct(source, 1e-3, n=n, merges=2)
+
+
+def test_a_construction_that_was_saved_is_that_of_its_files(gauss, tmp_path):
+    gauss.save(tmp_path)
+    Z = torch.rand(1, 5, 2, dtype=torch.float64)
+    with pytest.raises(InputError, match="load them in every process"):
+        gauss.summarise(Z) + sumformer.load(tmp_path).summarise(Z)

@@ -10,6 +10,7 @@ from typing import Any
 
 from sumformer.algebra.rounding import shown_up
 from sumformer.errors import DomainError, InputError, RefusedError, UndefinedError
+from sumformer.targets import reductions
 from sumformer.targets.opaque import OpaqueTarget
 from sumformer.targets.target import Target
 from sumformer.theorems.alberti_2023.arithmetic import Arithmetic
@@ -66,6 +67,8 @@ def _refuse_merges(f: Target | OpaqueTarget, route: str | None) -> None:
         raise RefusedError(f"route {route} has no proof for summaries that are merged", [f"{', '.join(MERGING)} have"])
     if f.positioned:
         raise RefusedError("places are counted in one sequence: there are no summaries to merge")
+    if isinstance(f, Target) and any(r.kind.endswith("others") for r in reductions(f.expression)):
+        raise RefusedError("sum_others and mean_others leave out the own token, which summaries that are merged do not")
 
 
 def _no_route(

@@ -76,12 +76,16 @@ def _same(a: Decomposition, b: Decomposition) -> bool:
 
 
 def planned_or_own(target: Target, epsilon: float, arithmetic: Arithmetic, planner: Callable[..., P]) -> Planned[P]:
-    """For queries anywhere in the box; where that is refused, for queries among the sources."""
+    """For queries anywhere in the box; where that is refused, for queries among the sources.
+
+    Those of a summary that is merged may be any.
+    """
     studies = Studies(target.box)
     try:
         return planned(target, epsilon, arithmetic, planner, studies=studies)
     except (RefusedError, DomainError) as refusal:
-        if target.positioned or not any(r.kind in ("sum", "mean") for r in reductions(target.expression)):
+        sums = any(r.kind in ("sum", "mean") for r in reductions(target.expression))
+        if target.positioned or arithmetic.merges or not sums:
             raise
         try:
             return planned(target, epsilon, arithmetic, planner, own_token=True, studies=studies)
