@@ -42,11 +42,21 @@ def test_the_claim_is_that_of_the_depth(source, dtype, epsilon, tmp_path):
         assert not with_merges(tmp_path, 2**20).verified
 
 
-@pytest.mark.parametrize("merges", [-1, 2**20 + 1, 0.5, "2", None, True, [1]])
-def test_depths_that_are_none_are_not_read(merges, tmp_path):
-    sumformer.construct("x*mean(y)", 1e-3, merges=1).save(tmp_path)
-    with pytest.raises(FileFormatError, match="merges"):
-        with_merges(tmp_path, merges)
+@pytest.mark.parametrize(
+    ("source", "options"),
+    [
+        ("x*mean(y)", {"merges": 1}),
+        ("mean(abs(x-y))", {"route": "mesh"}),
+        ("x*mean(y)", {"architecture": "transformer"}),
+    ],
+)
+@pytest.mark.parametrize("merges", [-1, 2**20 + 1, 10**400, 0.5, 1.0, "2", "two", None, True, [1], float("nan")])
+def test_depths_that_are_none_are_not_read(merges, source, options, tmp_path):
+    """Of no network: what is claimed is said whatever else is wrong."""
+    sumformer.construct(source, 0.1, n=3, **options).save(tmp_path)
+    for read in (lambda: with_merges(tmp_path, merges), lambda: sumformer.load(tmp_path)):
+        with pytest.raises(FileFormatError, match="merges"):
+            read()
 
 
 def test_routes_without_merges_do_not_claim_them(tmp_path):

@@ -94,8 +94,8 @@ class Certificate:
         """
         if self.architecture != "sumformer":
             return 0
-        recorded = self.constants.get("merges") if self.route in ("exact", "sums", "mesh") else None
-        return MAX_MERGES if self.route == "cells" else recorded if isinstance(recorded, int) else 0
+        merges: int = self.constants.get("merges", 0) if self.route in ("exact", "sums", "mesh") else 0
+        return MAX_MERGES if self.route == "cells" else merges
 
     @property
     def why(self) -> str:
@@ -130,6 +130,9 @@ class Certificate:
             raise FileFormatError(path, f"is not a certificate ({error})") from error
         if certificate.version != VERSION:
             raise FileFormatError(path, f"has version {certificate.version}; this package reads version {VERSION}")
+        merges = certificate.constants.get("merges", 0) if isinstance(certificate.constants, dict) else 0
+        if type(merges) is not int or not 0 <= merges <= MAX_MERGES:
+            raise FileFormatError(path, f"merges: expected an integer from 0 to {MAX_MERGES}")
         return certificate
 
 

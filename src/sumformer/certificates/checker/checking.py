@@ -24,7 +24,6 @@ from sumformer.certificates.checker.claims import (
     constant_failures,
     field_failures,
     read_constants,
-    read_merges,
     weight_failures,
 )
 from sumformer.certificates.checker.features import FeatureRounding
@@ -46,19 +45,18 @@ def check(directory: str | Path) -> Verification:
     c, tensors = read_certificate(folder), read_weights(folder)
     net, f = read_network(folder, c.d), read_target(folder, c)
     constants, failures = read_constants(folder, c, net)
-    merges = read_merges(folder, c)
     failures += hash_failures(folder, c) + field_failures(c, f, net) + term_failures(c, KINDS)
     broken = structural_failures(net) + weight_failures(tensors, net)
     of_the_target = (net.expression, net.centre, net.radius) == (f.countless, f.box.centre, f.box.radius)
     if not broken and of_the_target:
         broken = kernel_failures(net) + identity_failures(net)
     fits = not broken and of_the_target and len(constants) == len(net.kernels)
-    proof = partial(_prove, c, f, net, tensors, constants, merges)
+    proof = partial(_prove, c, f, net, tensors, constants)
     return proved_verdict(c, NAMES, failures + broken, fits, proof, start)
 
 
 def _prove(
-    c: Certificate, f: Target, net: Network, tensors: Tensors, constants: list[KernelConstants], merges: int
+    c: Certificate, f: Target, net: Network, tensors: Tensors, constants: list[KernelConstants]
 ) -> tuple[Parts, list[str]]:
     """The three parts of B', and what is wrong with the recorded constants and terms."""
     weights = as_matrices(tensors, net)
@@ -71,6 +69,6 @@ def _prove(
         failures += constant_failures(g, recorded, errors[-1])
     left_out = tuple(left_out_mass(net, weights, j) for j in range(len(net.products)))
     found = Errors(tuple(e.remainder for e in errors), tuple(e.total for e in errors), left_out)
-    own, rounding = OWN_TOKEN in c.assumptions, partial(FeatureRounding, merges=merges)
+    own, rounding = OWN_TOKEN in c.assumptions, partial(FeatureRounding, merges=c.merges)
     parts = propagated(c.total, net, lambda cells: Setting(net, f.tokens, weights, cells, own, rounding), found)
     return parts, failures + part_failures(c, NAMES, parts)

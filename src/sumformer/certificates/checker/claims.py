@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from sumformer.certificates.certificate import CERTIFICATE_FILE, MAX_MERGES, OF_A_SUMFORMER, OWN_TOKEN, Certificate
+from sumformer.certificates.certificate import CERTIFICATE_FILE, OF_A_SUMFORMER, OWN_TOKEN, Certificate
 from sumformer.certificates.checker.ellipse import remainder
 from sumformer.certificates.checker.files import Tensors
 from sumformer.certificates.checker.interval import Floats
-from sumformer.certificates.checker.json_values import MAX_DEGREE, has_keys, integer, is_integer, number
+from sumformer.certificates.checker.json_values import MAX_DEGREE, has_keys, is_integer, number
 from sumformer.certificates.checker.kernel_error import KernelConstants, KernelError
 from sumformer.certificates.checker.network import Network, evaluates_functions
 from sumformer.certificates.checker.verdict import assumption_failures, key_failures
@@ -90,14 +90,6 @@ def read_constants(folder: Path, c: Certificate, net: Network) -> tuple[list[Ker
             failures.append(f"constants: the degree of kernel {g} is not the network's")
         out.append(constants)
     return out, failures
-
-
-def read_merges(folder: Path, c: Certificate) -> int:
-    """How deep the sums of parts are added to each other."""
-    try:
-        return integer(c.constants.get("merges", 0), 0, MAX_MERGES)
-    except ValueError as error:
-        raise FileFormatError(folder / CERTIFICATE_FILE, f"merges: {error}") from error
 
 
 def _constants(entry: Any) -> KernelConstants:

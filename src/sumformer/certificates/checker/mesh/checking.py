@@ -17,7 +17,6 @@ from pathlib import Path
 
 from sumformer.certificates.certificate import OWN_TOKEN, Certificate
 from sumformer.certificates.checker.cells import Cells
-from sumformer.certificates.checker.claims import read_merges
 from sumformer.certificates.checker.files import Tensors, read_certificate, read_weights
 from sumformer.certificates.checker.identity import identity_failures
 from sumformer.certificates.checker.mesh.claims import (
@@ -47,7 +46,6 @@ def check(directory: str | Path) -> Verification:
     c, tensors = read_certificate(folder), read_weights(folder)
     net, f = read_network(folder, c.d), read_target(folder, c)
     constants, failures = read_constants(folder, c, net)
-    merges = read_merges(folder, c)
     failures += hash_failures(folder, c) + field_failures(c, f, net) + term_failures(c, KINDS)
     broken = structural_failures(net) or weight_failures(tensors, net)
     sums = net.sums
@@ -55,12 +53,12 @@ def check(directory: str | Path) -> Verification:
     if not broken and of_the_target:
         broken = identity_failures(sums)
     fits = not broken and of_the_target and len(constants) == len(net.meshes)
-    proof = partial(_prove, c, f, net, tensors, constants, merges)
+    proof = partial(_prove, c, f, net, tensors, constants)
     return proved_verdict(c, NAMES, failures + broken, fits, proof, start)
 
 
 def _prove(
-    c: Certificate, f: Target, net: MeshNetwork, tensors: Tensors, constants: list[MeshConstants], merges: int
+    c: Certificate, f: Target, net: MeshNetwork, tensors: Tensors, constants: list[MeshConstants]
 ) -> tuple[Parts, list[str]]:
     """The three parts of B', and what is wrong with the recorded constants and terms."""
     samples = as_samples(tensors, net)
@@ -73,7 +71,7 @@ def _prove(
         failures += constant_failures(net, g, recorded, errors[-1])
 
     def on_cells(cells: Cells) -> Setting:
-        own, rounding = OWN_TOKEN in c.assumptions, partial(MeshRounding, net.meshes, merges=merges)
+        own, rounding = OWN_TOKEN in c.assumptions, partial(MeshRounding, net.meshes, merges=c.merges)
         return Setting(net.sums, f.tokens, samples, cells, own_token=own, rounding=rounding)
 
     nothing = (0.0,) * len(net.sums.products)
