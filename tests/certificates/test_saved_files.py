@@ -13,6 +13,7 @@ from tampered import Change, Copy, Sample, put, rewrite, sign
 import sumformer
 from sumformer.certificates.checker import check
 from sumformer.errors import FileFormatError
+from sumformer.theorems.verification import verify
 
 SAMPLES: dict[str, Sample] = {
     "places": ("sum(max(0, min(1, i-j+1))*y)/i", 1e-3, {"n": 4, "positions": True}),
@@ -95,6 +96,26 @@ def test_a_number_is_not_a_string(tmp_path: Path) -> None:
 def test_numbers_beyond_float64_are_none(copy: Copy, name: str) -> None:
     found = check(copy("look-up").edit("certificate", lambda c: c["constants"].update({name: 10**400})).folder)
     assert not found.verified
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("norm", "d_two"),
+        ("norm", "d_inf"),
+        ("norm", "max"),
+        ("norm", 2),
+        ("total", "1"),
+        ("total", None),
+        ("constants", 1),
+    ],
+)
+def test_what_is_claimed_can_be_said(copy: Copy, key: str, value: Any) -> None:
+    """Of files that are no proof, too: the claim is said before the verdict."""
+    folder = copy("sums").edit("certificate", lambda c: c.update({key: value})).folder
+    for read in (verify, sumformer.load):
+        with pytest.raises(FileFormatError, match=key):
+            read(folder)
 
 
 @pytest.mark.parametrize(

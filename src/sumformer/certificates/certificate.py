@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from math import inf
 from pathlib import Path
 from typing import Any, Literal
 
@@ -130,10 +131,25 @@ class Certificate:
             raise FileFormatError(path, f"is not a certificate ({error})") from error
         if certificate.version != VERSION:
             raise FileFormatError(path, f"has version {certificate.version}; this package reads version {VERSION}")
-        merges = certificate.constants.get("merges", 0) if isinstance(certificate.constants, dict) else 0
-        if type(merges) is not int or not 0 <= merges <= MAX_MERGES:
-            raise FileFormatError(path, f"merges: expected an integer from 0 to {MAX_MERGES}")
+        _check_statement(path, certificate)
         return certificate
+
+
+def _check_statement(path: Path, c: Certificate) -> None:
+    """What the statement is put together from can be read."""
+    if not isinstance(c.constants, dict):
+        raise FileFormatError(path, "constants: expected an object")
+    merges = c.constants.get("merges", 0)
+    if type(merges) is not int or not 0 <= merges <= MAX_MERGES:
+        raise FileFormatError(path, f"merges: expected an integer from 0 to {MAX_MERGES}")
+    try:
+        known = c.norm == "sup" or (c.p is not None and 1 <= c.p < inf)
+    except (AttributeError, ValueError):
+        known = False
+    if not known:
+        raise FileFormatError(path, "norm: expected sup, or d_p with a number 1 ≤ p < ∞ for p")
+    if type(c.total) not in (int, float):
+        raise FileFormatError(path, "total: expected a number")
 
 
 def sha256(path: Path) -> str:
