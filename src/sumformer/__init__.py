@@ -12,7 +12,7 @@ from sumformer import errors as errors
 from sumformer import nn as nn
 from sumformer.targets import Target as Target
 from sumformer.targets import target as target
-from sumformer.theorems.construction import Construction as Construction
+from sumformer.theorems.constructed import Construction as Construction
 from sumformer.theorems.construction import construct as construct
 from sumformer.theorems.construction import load as load
 from sumformer.theorems.verification import verify as verify

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from sumformer.errors import InputError, SumformerError
 
 if TYPE_CHECKING:
-    from sumformer.theorems.construction import Construction
+    from sumformer.theorems.constructed import Construction
 
 # One table for the whole project: what rounding alone may do to a relative error, per dtype. Of the two half precisions
 # it is ten roundings, 10 · 2⁻¹¹ and 10 · 2⁻⁸: modules round each result to them, but add in float32.

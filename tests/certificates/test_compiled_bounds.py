@@ -16,7 +16,8 @@ from tampered import Sample, Samples, Tampered, put
 from torch import Tensor
 
 from sumformer.certificates.checker import check
-from sumformer.theorems.construction import Construction, construct, load
+from sumformer.theorems.constructed import Construction
+from sumformer.theorems.construction import construct, load
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 OPTIONS = {"n": 2, "architecture": "transformer"}

@@ -17,7 +17,8 @@ import sumformer
 from sumformer.certificates.checker import check
 from sumformer.certificates.checker.grid.modulus import Modulus
 from sumformer.targets import target
-from sumformer.theorems.construction import Construction, construct, load
+from sumformer.theorems.constructed import Construction
+from sumformer.theorems.construction import construct, load
 
 Weights = Callable[[dict[str, np.ndarray]], None]
 

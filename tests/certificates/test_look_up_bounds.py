@@ -14,7 +14,8 @@ from safetensors.numpy import load_file
 from tampered import Tampered, put
 
 from sumformer.certificates.checker import check
-from sumformer.theorems.construction import Construction, construct, load
+from sumformer.theorems.constructed import Construction
+from sumformer.theorems.construction import construct, load
 
 Tensors = dict[str, np.ndarray]
 STEPS = {"route": "grid", "options": {"activation": "step"}}

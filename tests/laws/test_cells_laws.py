@@ -14,7 +14,8 @@ from sumformer.certificates.attack import attack, violation
 from sumformer.certificates.checker import check
 from sumformer.errors import DomainError, RefusedError
 from sumformer.targets import target
-from sumformer.theorems.construction import Construction, construct
+from sumformer.theorems.constructed import Construction
+from sumformer.theorems.construction import construct
 
 BLOCK = 12
 FAST_BLOCKS, SLOW_BLOCKS = 3, 40

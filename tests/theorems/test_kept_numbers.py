@@ -11,7 +11,7 @@ import torch
 
 import sumformer
 from sumformer.errors import FileFormatError, InputError
-from sumformer.theorems.construction import Construction
+from sumformer.theorems.constructed import Construction
 
 X = torch.rand(2, 3, 1, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
 

@@ -19,7 +19,7 @@ from sumformer.cli.formula import described, formula_target
 from sumformer.cli.output import Json, command, console, drawing, effort, messages, not_reached, print_json, shown
 from sumformer.errors import CertificateError, InputError
 from sumformer.nn.deep_transformer import DeepTransformer
-from sumformer.theorems.construction import Construction
+from sumformer.theorems.constructed import Construction
 from sumformer.theorems.construction import construct as build
 from sumformer.theorems.counted_sizes import attention_layers, compiled_size, parameters, size_in_words
 from sumformer.theorems.saved_folder import REPORT_FILE, check_folder

@@ -24,7 +24,8 @@ from sumformer.cli.output import Json, command, console, messages, print_json
 from sumformer.experiments.construction_report import write_report
 from sumformer.nn.pretrained import WEIGHTS_FILE, read_tensors
 from sumformer.testing import equivariance_error, padding_error
-from sumformer.theorems.construction import Construction, construct
+from sumformer.theorems.constructed import Construction
+from sumformer.theorems.construction import construct
 from sumformer.theorems.verification import verify
 
 Out = Annotated[Path, typer.Option("--out", help="Where the demo writes.")]

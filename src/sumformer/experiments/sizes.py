@@ -14,7 +14,8 @@ from sumformer.algebra.rounding import shown_up
 from sumformer.errors import DomainError, InputError, RefusedError
 from sumformer.nn.patterns.pattern import Pattern
 from sumformer.targets.target import Target
-from sumformer.theorems.construction import Construction, construct
+from sumformer.theorems.constructed import Construction
+from sumformer.theorems.construction import construct
 from sumformer.theorems.counted_sizes import counted_sizes
 from sumformer.theorems.routes import ROUTES
 from sumformer.theorems.yun_2020_deep.formula_sizes import formula_sizes

@@ -23,7 +23,7 @@ from torch import Tensor, nn
 from sumformer.errors import InputError, MissingDependencyError, NotSupportedError, SumformerError
 from sumformer.targets.domain import MAX_TOKENS as MOST
 from sumformer.testing import relative_error
-from sumformer.theorems.construction import Construction
+from sumformer.theorems.constructed import Construction
 
 MAX_TOKENS = 2**22  # how far the sums of a causal Performer, unrolled, reach
 _MASKS = {"tensor(int64)": torch.int64, "tensor(bool)": torch.bool}  # as onnxruntime writes the dtype

@@ -10,7 +10,7 @@ from sumformer.nn.deep_transformer import DeepTransformer
 from sumformer.nn.look_up_transformer import LookUpTransformer
 from sumformer.nn.positioned import Positioned
 from sumformer.theorems.alberti_2023.faithfulness import faithfulness
-from sumformer.theorems.construction import Construction
+from sumformer.theorems.constructed import Construction
 
 _COUNTED = ("attention_layers", "feed_forward_layers", "width", "nonzero", "dense", "largest_weight")
 

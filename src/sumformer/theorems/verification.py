@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from sumformer.certificates.attack import AttackResult
     from sumformer.certificates.checker import Verification
     from sumformer.certificates.quadrature import Quadrature
-    from sumformer.theorems.construction import Construction
+    from sumformer.theorems.constructed import Construction
 
 
 @dataclass(frozen=True)

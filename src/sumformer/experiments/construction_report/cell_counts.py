@@ -11,7 +11,7 @@ from sumformer.targets import Target
 from sumformer.targets.homogeneity import cancelled
 from sumformer.targets.mixture_modulus import mixture_modulus
 from sumformer.theorems.alberti_2023.cell_tables import CellTables
-from sumformer.theorems.construction import Construction
+from sumformer.theorems.constructed import Construction
 
 SHARES = (0.25, 0.5, 1.0, 2.0, 4.0)  # of the cells along each coordinate that moves f
 

@@ -19,7 +19,7 @@ from sumformer.experiments.report.numbers import nearest, rounded_up
 from sumformer.targets import Environment, evaluate, parse
 from sumformer.targets.torch_evaluation import TorchOperations
 from sumformer.theorems.alberti_2023.interpolation import Interpolant, KernelStudy, Studies
-from sumformer.theorems.construction import Construction
+from sumformer.theorems.constructed import Construction
 
 SECONDS = 2.0
 MOST_PICTURES = 6

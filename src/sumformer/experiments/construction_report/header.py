@@ -9,7 +9,7 @@ from pathlib import Path
 from sumformer.experiments.report.markup import code, definitions, paragraph
 from sumformer.experiments.report.numbers import count, duration, nearest, rounded_up
 from sumformer.targets.domain import Box, Tokens
-from sumformer.theorems.construction import Construction
+from sumformer.theorems.constructed import Construction
 from sumformer.theorems.counted_sizes import compiled_size, parameters, size_in_words
 
 ARITHMETIC = {

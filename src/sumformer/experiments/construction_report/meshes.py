@@ -9,7 +9,7 @@ from sumformer.experiments.report.drawing import BLUE, Picture, chosen, decades,
 from sumformer.experiments.report.figure import new_figure
 from sumformer.experiments.report.numbers import rounded_up
 from sumformer.theorems.alberti_2023.mesh_choice import Choice, Slant, Strip
-from sumformer.theorems.construction import Construction
+from sumformer.theorems.constructed import Construction
 
 MOST_PICTURES = 6
 SHARES = (0.25, 0.35, 0.5, 0.71, 1.0, 1.41, 2.0, 2.83, 4.0)

@@ -26,7 +26,7 @@ from sumformer.experiments.report.figure import require_matplotlib
 from sumformer.experiments.report.markup import details, document, gallery, paragraph, section, table
 from sumformer.experiments.report.numbers import count, duration, nearest, rounded_up
 from sumformer.learn.files import write_bytes
-from sumformer.theorems.construction import Construction
+from sumformer.theorems.constructed import Construction
 
 
 def write_report(

@@ -18,7 +18,7 @@ from sumformer.targets import reductions
 from sumformer.targets.domain import Box, Tokens
 from sumformer.targets.opaque import OpaqueTarget
 from sumformer.targets.target import Target
-from sumformer.theorems.construction import Construction
+from sumformer.theorems.constructed import Construction
 
 TOKENS = 16  # where the target leaves the choice
 WORK = 20_000_000  # pairs of tokens, about, for one slice

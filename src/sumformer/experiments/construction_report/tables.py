@@ -10,7 +10,7 @@ from sumformer.experiments.report.markup import code, details, paragraph, table
 from sumformer.experiments.report.numbers import nearest, rounded_up
 from sumformer.targets import parse
 from sumformer.theorems.alberti_2023.components import coordinates
-from sumformer.theorems.construction import Construction
+from sumformer.theorems.constructed import Construction
 
 MOST_PARTS, LINE = 24, 120  # descriptions, or characters, of a list that is printed
 

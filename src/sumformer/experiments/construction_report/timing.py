@@ -19,7 +19,7 @@ from sumformer.targets import reductions
 from sumformer.targets.domain import Tokens
 from sumformer.targets.target import Target
 from sumformer.targets.torch_evaluation import own_parts
-from sumformer.theorems.construction import Construction
+from sumformer.theorems.constructed import Construction
 
 FEWEST, MOST = 64, 2**17
 MOST_PAIRS = 2**32  # of an exact n: more is not tried

@@ -14,7 +14,7 @@ from sumformer.experiments.explain.explanation import BlockLine, Explanation, Va
 from sumformer.nn.cell_sumformer import CellSumformer
 from sumformer.targets import Environment, Reduce, evaluate, to_source
 from sumformer.targets.torch_evaluation import TorchOperations, evaluate_tensor
-from sumformer.theorems.construction import Construction
+from sumformer.theorems.constructed import Construction
 
 ROOM = 1e-9  # between two ways of adding
 

@@ -13,7 +13,7 @@ from sumformer.experiments.explain.explanation import BlockLine, Explanation, Va
 from sumformer.experiments.explain.formula import affine, formulas
 from sumformer.experiments.explain.ideal_values import functional, ideal_values
 from sumformer.nn.compiled_transformer import CompiledTransformer
-from sumformer.theorems.construction import Construction
+from sumformer.theorems.constructed import Construction
 
 
 def explain_compiled(made: Construction, network: CompiledTransformer, X: Tensor, tokens: Tensor) -> Explanation:

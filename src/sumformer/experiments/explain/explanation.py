@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from sumformer.theorems.construction import Construction
+from sumformer.theorems.constructed import Construction
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from torch import Tensor
 from sumformer.experiments.explain.explanation import BlockLine, Explanation, ValueLine
 from sumformer.nn.codes import make_code
 from sumformer.nn.grid_module import GridModule
-from sumformer.theorems.construction import Construction
+from sumformer.theorems.constructed import Construction
 
 _CODES = {
     "integer": "how many tokens lie in each cell, the digits of one integer",

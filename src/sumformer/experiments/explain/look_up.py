@@ -21,7 +21,7 @@ from sumformer.nn.look_up_transformer import LookUpTransformer
 from sumformer.targets.target import Target
 from sumformer.theorems.alberti_2023.look_up.plan import NEAR
 from sumformer.theorems.alberti_2023.look_up.table import make_table
-from sumformer.theorems.construction import Construction
+from sumformer.theorems.constructed import Construction
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from sumformer.experiments.explain.sums import reduction_lines
 from sumformer.nn.mesh_sumformer import MeshSumformer
 from sumformer.targets import Environment, evaluate, parse
 from sumformer.targets.torch_evaluation import TorchOperations
-from sumformer.theorems.construction import Construction
+from sumformer.theorems.constructed import Construction
 
 
 def explain_mesh(made: Construction, network: MeshSumformer, X: Tensor, tokens: Tensor) -> Explanation:

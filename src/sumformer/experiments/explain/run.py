@@ -27,7 +27,8 @@ from sumformer.nn.mesh_sumformer import MeshSumformer
 from sumformer.nn.positioned import Positioned
 from sumformer.nn.symmetric_sumformer import SymmetricSumformer
 from sumformer.targets.positions import with_positions
-from sumformer.theorems.construction import Construction, load
+from sumformer.theorems.constructed import Construction
+from sumformer.theorems.construction import load
 
 HOW = "sumformer construct 'x*mean(y)' --epsilon 0.1 --tokens 3 --as transformer --out"
 

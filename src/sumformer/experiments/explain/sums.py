@@ -19,7 +19,7 @@ from sumformer.nn.mesh_sumformer import MeshSumformer
 from sumformer.nn.symmetric_sumformer import SymmetricSumformer
 from sumformer.targets import Environment, evaluate, parse, to_source
 from sumformer.targets.torch_evaluation import TorchOperations, evaluate_tensor
-from sumformer.theorems.construction import Construction
+from sumformer.theorems.constructed import Construction
 
 Feature = tuple[str, tuple[int, ...]]
 """b as an expression in y, and β."""

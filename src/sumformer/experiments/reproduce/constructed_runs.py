@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from sumformer.learn.ensemble import Member, Recipe, SumformerEnsemble, train
 from sumformer.learn.ensemble.standard_data import StandardData
 from sumformer.targets.target import Target
-from sumformer.theorems.construction import Construction
+from sumformer.theorems.constructed import Construction
 
 RATES_FROM_RANDOM = (3e-3, 1e-2)
 RATES_FROM_CONSTRUCTION = (1e-6, 1e-5, 1e-4, 1e-3)
