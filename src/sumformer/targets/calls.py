@@ -82,17 +82,16 @@ def is_function(name: str) -> bool:
 
 def explain_name(name: str) -> str:
     """Why `name` is no name of the language, with the nearest one."""
-    token = re.fullmatch(r"([xy])(_\w{1,2}|')", name)  # x_i, y_j
-    close = (
-        [token[1]]
-        if token
-        else []
-        if name in _NOTHING
-        else difflib.get_close_matches(name.lower()[:40], (*FUNCTIONS, "x", "y"), n=1)
-    )
-    instead = _ELSEWHERE.get(name) or _ELSEWHERE.get(name.lower()) or (close[0] if close else None)
+    instead = _ELSEWHERE.get(name) or _ELSEWHERE.get(name.lower()) or _nearest(name)
     hint = f"did you mean {instead}? There are" if instead else "there are"
     return f"unknown name '{name[:40]}': {hint} the tokens x and y, numbers, and {', '.join(FUNCTIONS)}"
+
+
+def _nearest(name: str) -> str | None:
+    if token := re.fullmatch(r"([xy])(_\w{1,2}|')", name):  # x_i, y_j
+        return str(token[1])
+    known = () if name in _NOTHING else (*FUNCTIONS, "x", "y")
+    return next(iter(difflib.get_close_matches(name.lower()[:40], known, n=1)), None)
 
 
 def build_call(name: str, arguments: Sequence[Node]) -> Node:
