@@ -12,10 +12,8 @@ import pytest
 import torch
 from ptx_machine import launch
 from torch import Tensor
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from sumformer.kernels import power_sums as module
-from sumformer.kernels import power_sums_chunks
 from sumformer.kernels.power_sums_blocks import by_blocks
 from sumformer.kernels.power_sums_cover import Cover, Exponents, cover, direct_cover, exponents
 from sumformer.kernels.power_sums_direct import BLOCK, CHAIN, DEEP
@@ -276,13 +274,6 @@ def test_the_kernels_that_put_sums_together(rows: int) -> None:
     assert torch.equal(out, module._added(partial, batch, places, factors))
 
 
-def test_chunks_and_groups_do_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
-    x, keep = tokens(70, 9, 2).double(), shown(70, 9)
-    wanted = power_sums(x, 5, "chebyshev", keep=keep)
-    monkeypatch.setattr(power_sums_chunks, "HELD", 1000)
-    assert (power_sums(x, 5, "chebyshev", keep=keep) - wanted).abs().max() <= 1e-13
-
-
 @pytest.mark.parametrize("chebyshev", [False, True])
 @pytest.mark.parametrize("d", [1, 2, 3])
 def test_opcheck(d: int, chebyshev: bool) -> None:
@@ -291,24 +282,6 @@ def test_opcheck(d: int, chebyshev: bool) -> None:
     for keep in (None, shown(2, 20)):
         for x in (tokens(2, 20, d), tokens(2, 20, d).double()):
             torch.library.opcheck(module.power_sums, (x, keep, 3, chebyshev, 0.5, 2.0), test_utils=checks)
-
-
-def test_many_sequences_of_many_features_are_taken_a_few_at_a_time() -> None:
-    """Two factors have more products than there are features, which are not held for all sequences."""
-    held = []
-
-    class Watch(TorchDispatchMode):
-        def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-            out = function(*args, **(kwargs or {}))
-            held.append(out.numel() if isinstance(out, torch.Tensor) else 0)
-            return out
-
-    x = tokens(64, 5, 4)
-    with Watch():
-        got = power_sums_chunks.by_chunks(x, None, 20, True, 0.5, 2.0)
-    assert max(held) <= power_sums_chunks.HELD
-    wanted = power_sums_chunks.by_chunks(x[40:41], None, 20, True, 0.5, 2.0)
-    assert torch.allclose(got[40:41], wanted, rtol=1e-12, atol=1e-12)
 
 
 @pytest.mark.parametrize("chebyshev", [False, True])
