@@ -84,6 +84,7 @@ def test_counts_of_cells_add_exactly_however_deep(source, dtype):
     for i in range(1, 200):
         total = total + c.summarise(Z[:, i : i + 1])
     assert torch.equal(c.apply(Z, total), c(Z))
+    assert "merged" not in c.certificate.statement  # what was not asked for is not said
 
 
 def test_of_routes_that_merge_the_first_is_taken():
@@ -108,6 +109,8 @@ def test_what_no_certificate_covers_is_refused(gauss):
         gauss.summarise(Z + 1)
     with pytest.raises(OutsideBoxError):
         gauss.apply(Z - 1, part)
+    with pytest.raises(InputError, match="of as many sequences"):
+        gauss.summarise(Z.expand(2, -1, -1)) + gauss.summarise(Z.expand(3, -1, -1))
     with pytest.raises(InputError, match="whole numbers"):
         gauss.summarise(Z, weights=torch.full((1, 5), 0.5))
     with pytest.raises(InputError, match="of this construction"):

@@ -108,7 +108,8 @@ class Certificate:
         """What is claimed, in words."""
         count = "any number of tokens" if self.tokens == "any" else f"n = {self.tokens} tokens"
         domain = f"{count} in the box {self.box}" + (f" of {self.d} coordinates" if self.d > 1 else "")
-        parts = f", and of summaries of parts merged up to {self.merges:,} deep" if self.merges else ""
+        asked = 0 if self.route == "cells" else self.merges
+        parts = f", and of summaries of parts merged up to {asked:,} deep" if asked else ""
         if self.p is None:
             claim = f"‖f(X) − N(X)‖_∞ ≤ {shown_up(self.total)} for every X of {domain}{parts}"
         else:

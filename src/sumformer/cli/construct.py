@@ -35,7 +35,7 @@ BoxOption = Annotated[str | None, typer.Option("--box", help="Domain, as -1:1 or
 Positions = Annotated[bool, typer.Option("--positions", help="Let i and j be the places of x and y, 1 to n.")]
 Dtype = Annotated[str, typer.Option("--dtype", help="float64, float32, or mixed (float32 in and out, float64 inside).")]
 Merges = Annotated[
-    int, typer.Option("--merges", help="How deep Σ may be put together of parts, as Construction.summarise makes them.")
+    int, typer.Option("--merges", help="How deep sums over parts may be merged (in Python: summarise, +, apply).")
 ]
 Route = Annotated[str | None, typer.Option("--route", help="Force one of exact, sums, mesh, symmetric, grid, cells.")]
 As = Annotated[
@@ -198,7 +198,7 @@ def show(
     if "sup_off_ramps" in c.constants:
         off, share = shown(c.constants["sup_off_ramps"]), shown_up(c.constants["ramp_share"], 2)
         console.print(f"sup |f − N| ≤ {off} off the ramps, on which at most {share} of all inputs have a token")
-    if c.merges:
+    if c.merges and c.route != "cells":
         console.print(f"certified for summaries of parts, too, merged up to {c.merges:,} deep")
     for assumption in c.assumptions:
         console.print(f"assumed: {assumption}")

@@ -30,6 +30,9 @@ class PartialSum:
                 "expected another summary of the same construction; those of another have other features "
                 "(one that was saved is that of its files: load them in every process)"
             )
+        batches = {len(part.state.total) for part in (self, other)} - {1}
+        if len(batches) > 1:
+            raise InputError(f"expected summaries of one sequence, or of as many sequences, got {sorted(batches)}")
         depth = 1 + max(self.depth, other.depth)
         if depth > self.certificate.merges:
             raise InputError(
